@@ -311,7 +311,16 @@ fn datetime_of(v: &Val<'_>, asked: TemporalTarget, cuts: bool) -> Option<(DateTi
 
 /// Whether a number is a date and time without loss. `date`: the time of day has to be zero.
 pub(super) fn number_fits_date(cx: &EvalCx<'_>, v: &Val<'_>, date: bool) -> bool {
-    if matches!(v, Val::Int(0) | Val::UInt(0)) {
+    // Zero is the zero date in every SQL mode.
+    let zero = match v {
+        Val::Int(n) => *n == 0,
+        Val::UInt(n) => *n == 0,
+        Val::Decimal(d) => d.is_zero(),
+        Val::Double(d) => *d == 0.0,
+        Val::Float(f) => *f == 0.0,
+        _ => false,
+    };
+    if zero {
         return true;
     }
     let found = datetime_of(v, TemporalTarget::by_mode(cx, false), cuts_fractions(cx));

@@ -109,7 +109,8 @@ pub(crate) enum Listed<'v> {
 /// that the member is a parameter of a prepared statement; then strings are converted as well.
 ///
 /// An invalid value becomes the zero value for DATETIME, and equals nothing for DATE. A zero date
-/// equals nothing for DATE either. An invalid DATETIME parameter counts as NULL.
+/// equals nothing for DATE either, but the day or month of a number may be zero there in every SQL
+/// mode. An invalid DATETIME parameter counts as NULL.
 pub(crate) fn listed_time_point<'v>(
     cx: &EvalCx<'_>,
     v: Val<'v>,
@@ -129,6 +130,10 @@ pub(crate) fn listed_time_point<'v>(
         v => v,
     };
     let date = left.kind == TypeKind::Date;
+    let dated = number && !marker && matches!(Class::of(left), Class::Date | Class::DateTime);
+    if dated && !date && matches!(v, Val::Int(0)) {
+        return Listed::Value(Val::DateTime(DateTime::ZERO));
+    }
     let found = match Class::of(left) {
         Class::Time => {
             let found = super::temporal::listed_time(cx, &v, from);
@@ -138,7 +143,10 @@ pub(crate) fn listed_time_point<'v>(
         Class::Date | Class::DateTime => {
             // The parameter 0 is the zero date.
             let days = date && number && !(marker && matches!(v, Val::Int(0)));
-            let asked = convert::TemporalTarget::by_mode(cx, days);
+            let asked = match dated && date {
+                true => convert::TemporalTarget::any(true),
+                false => convert::TemporalTarget::by_mode(cx, days),
+            };
             convert::to_asked(cx, &v, from, asked).map(Val::DateTime)
         }
         _ => return Listed::Value(v),
