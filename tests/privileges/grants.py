@@ -10,7 +10,7 @@ import re
 import pymysql
 
 # What the reference server has and Nfold has not, or differs with each run.
-HASHES = re.compile(r"'\$A\$005\$[^']*'|'\*[0-9A-F]{40}'|AS '[^']*'")
+HASHES = re.compile(r"'\$A\$005\$[^']*'|'\*[0-9A-F]{40}'|AS '(?:[^'\\]|\\.|'')*'", re.DOTALL)
 
 
 def answers_path(path):
