@@ -323,6 +323,12 @@ def test_replica_hands_on_the_transactions(srv):
             fill(src)
             src.execute("CREATE TABLE selected AS SELECT id, v FROM t")
             src.execute("CREATE TABLE none AS SELECT id, v FROM t WHERE id < 0")
+            # Transactions and statements that change nothing.
+            for n, sql in enumerate(("COMMIT", "CREATE TABLE IF NOT EXISTS t (id INT)",
+                                     "CREATE USER IF NOT EXISTS sb IDENTIFIED BY 'hidden'")):
+                src.execute(f"SET gtid_next = '3e11fa47-71ca-11e1-9e33-c80aa9429562:{n + 1}'")
+                src.execute(sql)
+            src.execute("SET gtid_next = AUTOMATIC")
             caught_up(src, middle.cur)
             caught_up(src, last.cur)
             for schema in ("rep", "rep2"):
@@ -338,6 +344,9 @@ def test_replica_hands_on_the_transactions(srv):
             kinds = [e[2] for e in events[at - 2:at + 4]]
             assert kinds == ["Gtid", "Query", "Query", "Table_map", "Write_rows", "Xid"], kinds
             assert events[at][5].endswith("START TRANSACTION"), events[at]
+        for of in (srv, middle.srv):
+            with open(os.path.join(of.datadir, "binlog.000001"), "rb") as log:
+                assert b"hidden" not in log.read()
 
 
 def test_large_transaction_arrives(srv):

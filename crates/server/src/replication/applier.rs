@@ -699,6 +699,7 @@ impl Applier {
                 let engine = session.server.engine.clone();
                 let stored = engine.put_coordinates(&mut session.engine, CHANNEL, &data);
                 stored.map_err(|e| nfold_exec::engine_error(&e))?;
+                session.attach_if_empty();
                 session.commit(&mut FiberExec { fiber })?;
                 session.note_commit();
                 Ok(())

@@ -167,6 +167,17 @@ impl Session {
         Some(self.new_group(log, GroupForm::Xa, &events).encode())
     }
 
+    /// Hands on a source's transaction that has changed nothing, with its GTID.
+    pub(crate) fn attach_if_empty(&mut self) {
+        let is_empty = self.engine.journal().is_none() && self.carried.created.is_none();
+        if is_empty
+            && self.source_gtid.is_some()
+            && let Some(bytes) = self.empty_transaction()
+        {
+            self.engine.attach(bytes);
+        }
+    }
+
     /// A transaction of this session with these events, committed now.
     fn new_group<'e>(&self, log: &BinaryLog, form: GroupForm, events: &'e [u8]) -> Group<'e> {
         Group {

@@ -240,21 +240,22 @@ impl Session {
         Ok(())
     }
 
-    /// After a DDL statement. `left`: its event, if it has changed nothing; as in MySQL the binary
-    /// log gets it nevertheless.
+    /// After a DDL statement with a GTID, of `gtid_next` or of a source. `left`: its event, if it
+    /// has changed nothing; as in MySQL the binary log gets it nevertheless.
     pub(crate) fn end_ddl_gtid(
         &mut self,
         cx: &mut dyn ExecCx,
         left: Option<Vec<u8>>,
         succeeded: bool,
     ) -> Result<(), SqlError> {
-        let owns = self.next_gtid().map(|next| next.state) == Some(NextGtidState::Owned);
+        let owned = self.next_gtid().map(|next| next.state) == Some(NextGtidState::Owned);
+        let owns = owned || self.rights.is_replica() && self.source_gtid.is_some();
         let mut done = Ok(());
         if let (true, true, Some(bytes)) = (owns, succeeded, left) {
             let engine = self.server.engine.clone();
             done = self.change(cx, move || engine.commit_attachment(bytes));
         }
-        if owns {
+        if owned {
             self.end_next_gtid(!succeeded || done.is_err());
         }
         done

@@ -462,7 +462,7 @@ impl Session {
         if is_ddl && left.is_none() && response.is_ok() && self.logging().is_some() {
             self.wait_for_replicas(cx);
         }
-        if is_ddl && self.gate.is_some() {
+        if is_ddl && (self.gate.is_some() || self.source_gtid.is_some()) {
             let with_rows = matches!(statement, Statement::CreateTable(c) if c.query.is_some());
             let is_recorded = is_logged(statement) || with_rows;
             let ended = self.end_ddl_gtid(cx, left, response.is_ok() && is_recorded);

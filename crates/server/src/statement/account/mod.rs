@@ -138,11 +138,11 @@ impl Session {
                 logged,
                 ..
             } = change;
-            if let (Some(sql), true) = (logged, self.carried.pending.attachment.is_some()) {
-                self.carried.pending.attachment = self.account_attachment(sql);
-            }
             forgiven.extend(gone.iter().cloned());
             let nothing = changed.is_empty() && gone.is_empty();
+            if self.carried.pending.attachment.is_some() {
+                self.log_accounts(nothing, logged);
+            }
             let engine = self.server.engine.clone();
             let done =
                 nothing || self.change(cx, move || engine.change_accounts(base, changed, &gone))?;
@@ -163,6 +163,16 @@ impl Session {
                     false => Response::Rows(password::generated_rows(generated)),
                 });
             }
+        }
+    }
+
+    /// Sets what the binary log gets of the statement: `logged`, if it is not as it was written.
+    /// Without a change it is an empty transaction, if it has a GTID.
+    fn log_accounts(&mut self, nothing: bool, logged: Option<Vec<u8>>) {
+        if nothing {
+            self.carried.pending.attachment = self.empty_transaction();
+        } else if let Some(sql) = logged {
+            self.carried.pending.attachment = self.account_attachment(sql);
         }
     }
 
