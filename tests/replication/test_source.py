@@ -440,6 +440,32 @@ def test_kill_9_of_the_source_loses_and_repeats_nothing(srv):
         kill_rounds(srv, lambda: src, lambda: f.cur, int(os.environ.get("ROUNDS", "6")))
 
 
+def change_checksums(src, cur):
+    """The replica behind `cur` stays connected while files with and without checksums begin."""
+    src.execute("CREATE TABLE c (id INT PRIMARY KEY)")
+    for n, checksum in enumerate(("NONE", "NONE", "CRC32", "NONE", "CRC32")):
+        src.execute(f"SET GLOBAL binlog_checksum = {checksum}")
+        src.execute(f"INSERT INTO c VALUES ({2 * n})")
+        src.execute("FLUSH BINARY LOGS")
+        src.execute(f"INSERT INTO c VALUES ({2 * n + 1})")
+        caught_up(src, cur)
+    replica.compare(src, cur, "rep")
+
+
+def test_replica_stays_connected_over_checksums(srv):
+    src = begin(srv)
+    with Follower(srv) as f:
+        change_checksums(src, f.cur)
+
+
+@skipped
+def test_mysql_stays_connected_over_checksums(srv):
+    src, cur = begin(srv), mysql().cursor()
+    follow(srv, cur, True)
+    change_checksums(src, cur)
+    cur.execute("STOP REPLICA")
+
+
 @skipped
 def test_mysql_follows(srv):
     src, cur = begin(srv), mysql().cursor()

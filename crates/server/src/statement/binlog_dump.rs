@@ -84,6 +84,8 @@ struct Sender<'d, 'o> {
     skips: bool,
     /// The file has checksums, and the replica wants none.
     strips: bool,
+    /// The events of the last format that was sent have checksums.
+    sums: bool,
     ends: bool,
     /// The event at hand requests an acknowledgement.
     requests: bool,
@@ -190,13 +192,15 @@ impl Session {
             Some(set) => (first_file(&log, set)?, FIRST_POSITION),
             None => start_at(&log, request.file, request.position)?,
         };
+        let settings = self.replica_settings();
         let mut sender = Sender {
-            settings: self.replica_settings(),
             cx,
             out,
             known,
             skips: false,
             strips: false,
+            sums: settings.checksums == Some(true),
+            settings,
             ends: request.ends,
             requests: false,
             requested: false,
@@ -318,9 +322,9 @@ impl Sender<'_, '_> {
         let mut rotate = Vec::new();
         let name = file_name(number);
         write::rotate(&mut rotate, stamp, write::ARTIFICIAL, (&name, position));
-        // As in MySQL, the first event has a checksum if the replica knows of them.
-        let has_checksum = self.settings.checksums == Some(true);
-        self.send(&write::seal(rotate, 0, has_checksum))?;
+        // As in MySQL, it is an event of the format before it. The first one has a checksum if the
+        // replica knows of them.
+        self.send(&write::seal(rotate, 0, self.sums))?;
         let bytes = self.log.file(number).map_or(0, |file| file.bytes);
         let opened = file.clone();
         let events = self.blocking(move || read_events(&*opened, FIRST_POSITION, bytes))?;
@@ -330,6 +334,8 @@ impl Sender<'_, '_> {
         };
         write::as_sent(&mut head, position > FIRST_POSITION, self.strips);
         self.send(&head)?;
+        let has_checksums = self.log.file(number).is_some_and(|file| file.checksums);
+        self.sums = has_checksums && !self.strips;
         Ok(self.out.flush()?)
     }
 
@@ -403,10 +409,9 @@ impl Sender<'_, '_> {
                 Err(_) => return Err(DumpEnd::Lost),
             }
             if self.settings.heartbeat.is_some() {
-                let has_checksum = self.settings.checksums == Some(true);
                 let name = file_name(number);
                 let id = self.log.server_id();
-                let event = write::heartbeat(id, (&name, at), has_checksum);
+                let event = write::heartbeat(id, (&name, at), self.sums);
                 self.send(&event)?;
                 self.out.flush()?;
             }
