@@ -19,6 +19,12 @@ def find(cur, **wanted):
     return [s for s in sites(cur) if all(s[k] == v for k, v in wanted.items())]
 
 
+def row_locks(cur):
+    """The status variables of row locks, without their prefix."""
+    cur.execute("SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_%'")
+    return {name.removeprefix("Innodb_row_lock_"): int(value) for name, value in cur.fetchall()}
+
+
 def until(condition):
     """What `condition` gives as soon as it is true."""
     end = time.monotonic() + LIMIT_S
@@ -48,8 +54,16 @@ def test_a_hot_row_is_named_with_who_waits(srv):
     site, = until(lambda: find(look, Wait="row lock", Waiting_now=str(b.thread_id())))
     assert (site["Table_schema"], site["Table_name"], site["Index_name"]) == ("hot", "t", "PRIMARY"), site
     assert site["Detail"] == "42" and site["Waits"] == 1, site
+    before = row_locks(look)
+    assert before == {"current_waits": 1, "time": 0, "time_avg": 0, "time_max": 0, "waits": 1}, before
+    time.sleep(0.02)
     a.commit()
     waiter.join()
+    ended = row_locks(look)
+    assert (ended["current_waits"], ended["waits"]) == (0, 1), ended
+    assert ended["time"] == ended["time_avg"] == ended["time_max"] >= 20, ended
+    look.execute("SELECT NAME, COUNT FROM information_schema.INNODB_METRICS WHERE NAME LIKE 'lock\\_row\\_lock\\_%'")
+    assert dict(look.fetchall()) == {f"lock_row_lock_{name}": value for name, value in ended.items()}
     after, = find(look, Wait="row lock", Table_name="t")
     assert after["Waiting_now"] == "" and after["Waits"] == 1 and after["Total_us"] >= site["Total_us"] > 0, (site, after)
     assert after["Longest_us"] == after["Total_us"], after

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use nfold_catalog::SessionWait;
 use nfold_observe::contention::WaitPlace;
 use nfold_store::TrxId;
-use nfold_txn::locks::{DeadlockInfo, LockInfo, LockKind, LockMode, OwnerInfo};
+use nfold_txn::locks::{DeadlockInfo, LockInfo, LockKind, LockMode, LockTableStatus, OwnerInfo};
 use nfold_types::row::RowLayout;
 use nfold_types::temporal::TimeZone;
 use nfold_types::wire::display_text;
@@ -100,6 +100,11 @@ impl Engine {
             (a.trx, a.index.is_some(), &a.id).cmp(&(b.trx, b.index.is_some(), &b.id))
         });
         out
+    }
+
+    /// How often and how long requests for row locks have waited.
+    pub fn row_lock_status(&self) -> LockTableStatus {
+        self.trx_system().locks().status()
     }
 
     /// Who waits for whom.

@@ -19,6 +19,7 @@ use std::hash::Hasher;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 const SHARDS: usize = 256;
 const OWNER_SHARDS: usize = 64;
@@ -93,12 +94,17 @@ pub struct LockTableStatus {
     pub deadlocks: u64,
     /// Requests that wait now (`Innodb_row_lock_current_waits`).
     pub waiting: u64,
+    /// How long the requests have waited in all, and the longest of them, in microseconds.
+    pub waited_us: u64,
+    pub longest_us: u64,
 }
 
 #[derive(Default)]
 struct Counters {
     waits: AtomicU64,
     deadlocks: AtomicU64,
+    waited_us: AtomicU64,
+    longest_us: AtomicU64,
 }
 
 /// See the parent module. One per engine.
@@ -304,8 +310,11 @@ impl LockTable {
         }
     }
 
-    /// What [`lock`](Self::lock) began is over.
-    pub(super) fn waited(&self, ticket: Ticket) {
+    /// The wait that [`lock`](Self::lock) began is over; `waited` is its length.
+    pub(super) fn waited(&self, ticket: Ticket, waited: Duration) {
+        let us = waited.as_micros() as u64;
+        self.counters.waited_us.fetch_add(us, Ordering::Relaxed);
+        self.counters.longest_us.fetch_max(us, Ordering::Relaxed);
         self.contention.leave(ticket, None);
     }
 
@@ -665,6 +674,7 @@ impl LockTable {
         }
     }
 
+    /// The counters since the table was made, and the requests that wait now.
     pub fn status(&self) -> LockTableStatus {
         let waiting = |s: &CachePadded<LatchedShard>| {
             s.lock()
@@ -676,6 +686,8 @@ impl LockTable {
             waits: self.counters.waits.load(Ordering::Relaxed),
             deadlocks: self.counters.deadlocks.load(Ordering::Relaxed),
             waiting: self.shards.iter().map(waiting).sum(),
+            waited_us: self.counters.waited_us.load(Ordering::Relaxed),
+            longest_us: self.counters.longest_us.load(Ordering::Relaxed),
         }
     }
 

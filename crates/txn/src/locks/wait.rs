@@ -74,7 +74,7 @@ impl Future for LockWait {
 impl Drop for LockWait {
     fn drop(&mut self) {
         if let Some(ticket) = self.ticket.take() {
-            self.table.waited(ticket);
+            self.table.waited(ticket, self.waiter.since.elapsed());
         }
         if !self.waiter.is_over() {
             self.table.cancel(&self.owner, &self.waiter);

@@ -130,6 +130,7 @@ impl ServerState {
         let totals = self.counters.get().map(|c| c.totals()).unwrap_or_default();
         let store = self.engine.store_status();
         let trx = self.engine.trx_status();
+        let row_locks = self.engine.row_lock_status();
         let row_hints = self.engine.row_hint_status();
         let plans = self.plans.status();
         let schema = self.engine.catalog().snapshot();
@@ -168,6 +169,14 @@ impl ServerState {
             ("Innodb_redo_log_checkpoint_lsn", store.checkpoint_lsn),
             ("Innodb_redo_log_current_lsn", store.horizon_lsn),
             ("Innodb_redo_log_flushed_to_disk_lsn", store.durable_lsn),
+            ("Innodb_row_lock_current_waits", row_locks.waiting),
+            ("Innodb_row_lock_time", row_locks.waited_us / 1000),
+            (
+                "Innodb_row_lock_time_avg",
+                row_locks.waited_us / row_locks.waits.max(1) / 1000,
+            ),
+            ("Innodb_row_lock_time_max", row_locks.longest_us / 1000),
+            ("Innodb_row_lock_waits", row_locks.waits),
             ("Nfold_clock_marks", store.clock_marks),
             ("Nfold_answers_together", totals.together),
             ("Nfold_connections_moved", totals.moved),

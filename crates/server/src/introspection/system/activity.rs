@@ -206,6 +206,7 @@ pub(super) fn innodb_metrics(cx: &Cx<'_>, put: &mut Put<'_>) -> Result<(), SqlEr
         let (name, subsystem, kind, variable, comment) = (next(), next(), next(), next(), next());
         let count = match name {
             "buffer_pool_size" => cx.server.engine.store_status().pool_pages_total * PAGE_BYTES,
+            "lock_deadlocks" => cx.server.engine.row_lock_status().deadlocks,
             "buffer_data_reads" => cx.server.engine.store_status().pages_read * PAGE_BYTES,
             "buffer_data_written" => cx.server.engine.store_status().pages_written * PAGE_BYTES,
             _ => status
