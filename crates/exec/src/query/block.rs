@@ -237,8 +237,8 @@ impl BlockExec {
             state: &state,
             outer_rows,
         };
-        let nothing = nothing
-            || reads_rows && outer_rows.is_empty() && scx.finds_empty_side(&mut self.steps)?;
+        let joins = self.steps.len() > 1 && reads_rows && outer_rows.is_empty();
+        let nothing = nothing || joins && scx.finds_empty_side(&mut self.steps)?;
         let run = Run {
             scx: &scx,
             steps: &mut self.steps,

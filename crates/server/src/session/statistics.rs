@@ -138,8 +138,11 @@ impl Session {
     /// (`binlog_rows_query_log_events`).
     #[inline]
     pub(crate) fn note_row_query(&mut self, text: &[u8], values: &[Value]) {
+        if self.engine.journal().is_none() {
+            return;
+        }
         let settings = self.env.vars.settings();
-        if settings.logs_row_queries && self.engine.journal().is_some() {
+        if settings.logs_row_queries {
             let shown = shown_text(text, values, settings.lexing);
             self.engine.set_statement_text(&shown);
         }

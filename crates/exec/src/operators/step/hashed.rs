@@ -213,6 +213,7 @@ impl StepCx<'_, '_> {
 
     /// Builds the hash tables that the plan wants before the first row. Returns whether one of them
     /// is empty, so that the join has no rows.
+    #[inline(never)]
     pub fn finds_empty_side(&self, steps: &mut [StepExec]) -> Result<bool, SqlError> {
         for (position, step) in self.block.joins.iter().enumerate() {
             let me = &mut steps[position];
