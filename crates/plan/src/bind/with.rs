@@ -85,8 +85,8 @@ impl<'b> BlockBinder<'b> {
     /// name.
     ///
     /// # Errors
-    /// The errors of the definition; 1235 for a correlated definition that is not repeatable and
-    /// named twice (W2), and for too many references.
+    /// The errors of the definition; 1235 for a correlated or recursive definition that is not
+    /// repeatable and named twice (W2), and for too many references.
     pub(super) fn common_table(
         &self,
         name: &ObjectName,
@@ -126,6 +126,7 @@ impl<'b> BlockBinder<'b> {
             true => recursion(&cx, &before, &cte.query, left as u32, outer).transpose(),
             false => None,
         };
+        let recurses = bound.is_some();
         let bound = bound.unwrap_or_else(|| match outer {
             Some(outer) => {
                 let bound = block::bind_subquery(&cx, &cte.query, outer, SubqueryForm::Rows)?;
@@ -147,8 +148,9 @@ impl<'b> BlockBinder<'b> {
         }
         let times = ctes.named[at].get();
         ctes.named[at].set(times + 1);
-        // Shared rows are computed once.
-        if times > 0 && correlated && is_volatile_query(self.cx, &mut query) {
+        // Rows are shared, and computed once, unless they depend on an enclosing query or recurse.
+        let is_shared = !correlated && !recurses;
+        if times > 0 && !is_shared && is_volatile_query(self.cx, &mut query) {
             return Err(SqlError::not_supported(
                 "several references to a common table expression that gives other values each time",
             ));

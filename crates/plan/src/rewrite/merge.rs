@@ -13,6 +13,7 @@
 
 use std::convert::Infallible;
 
+use super::push_down::is_steady;
 use crate::logical::clauses::{OrderKey, RowLocking};
 use crate::logical::context::PlanCx;
 use crate::logical::expr::{Expr, ExprKind};
@@ -101,10 +102,26 @@ fn lock_views(block: &mut Block, lock: RowLocking) {
 
 /// Whether the derived table in `slot` may be merged.
 fn merges(cx: &PlanCx<'_>, block: &Block, slot: usize) -> bool {
-    match &block.tables[slot].source {
-        Source::Derived(query) => is_mergeable(cx, query) && fits(block, slot, query),
+    let table = &block.tables[slot];
+    match &table.source {
+        Source::Derived(query) => {
+            let differs = table.common.is_some() && reads_varying_rows(cx, query);
+            !differs && is_mergeable(cx, query) && fits(block, slot, query)
+        }
         _ => false,
     }
+}
+
+/// Whether a derived table inside `query` may have other rows when it is computed again. Several
+/// references to a common table expression of such a query read the same rows.
+fn reads_varying_rows(cx: &PlanCx<'_>, query: &Query) -> bool {
+    let QueryBody::Block(b) = &query.body else {
+        return false;
+    };
+    b.tables.iter().any(|t| match &t.source {
+        Source::Derived(q) => !is_steady(cx, &mut q.clone()),
+        _ => false,
+    })
 }
 
 /// Whether `query` may be merged into any block.

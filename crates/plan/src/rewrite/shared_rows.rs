@@ -12,6 +12,8 @@
 //! - R1: a shared query names no column of an enclosing query.
 //! - R2: queries with the same number are equal. If their rows may differ between two runs
 //!   (`RAND()`), they are references to one common table expression, which MySQL computes once.
+//! - R3: the rows of INSERT ... VALUES share nothing: each reads the table as the rows before it
+//!   have left it.
 
 use super::push_down::{is_steady, move_columns};
 use crate::logical::context::PlanCx;
@@ -119,8 +121,25 @@ fn undo_in_block(block: &mut Block, whole: &[(usize, Query)]) {
 
 /// Numbers the derived tables of a statement whose rows are shared.
 pub(super) fn share(cx: &PlanCx<'_>, statement: &mut Statement) {
+    let mut first = 0;
+    if let Statement::Insert(insert) = statement {
+        // Each row of VALUES reads the rows that were inserted before it (R3).
+        for sub in &mut insert.subqueries {
+            let sub = std::slice::from_mut(sub);
+            share_in(cx, &mut first, &mut |f| each_of_subqueries(sub, false, f));
+        }
+        if let InsertRows::Query(q) = &mut insert.source {
+            share_in(cx, &mut first, &mut |f| each_derived(q, false, f));
+        }
+        return;
+    }
+    share_in(cx, &mut first, &mut |f| each_of_statement(statement, f));
+}
+
+/// Numbers the derived tables of one part of a statement, from `first` on. `each` visits them.
+fn share_in(cx: &PlanCx<'_>, first: &mut u32, each: &mut dyn FnMut(&mut Visit<'_>)) {
     let mut reads = 0;
-    each_of_statement(statement, &mut |_, repeated| {
+    each(&mut |_, repeated| {
         reads += 1 + usize::from(repeated);
         true
     });
@@ -128,7 +147,8 @@ pub(super) fn share(cx: &PlanCx<'_>, statement: &mut Statement) {
         return;
     }
     let mut known: Vec<Candidate> = Vec::new();
-    each_of_statement(statement, &mut |table, repeated| {
+    let from = *first;
+    each(&mut |table, repeated| {
         let Source::Derived(q) = &mut table.source else {
             return false;
         };
@@ -152,14 +172,15 @@ pub(super) fn share(cx: &PlanCx<'_>, statement: &mut Statement) {
             known.len() - 1
         });
         known[number].reads += 1 + usize::from(repeated);
-        table.shared = Some(number as u32);
+        table.shared = Some(from + number as u32);
         equal.is_none()
     });
-    each_of_statement(statement, &mut |table, _| {
-        let read_once = |n: &mut u32| known[*n as usize].reads < 2;
+    each(&mut |table, _| {
+        let read_once = |n: &mut u32| known[(*n - from) as usize].reads < 2;
         table.shared.take_if(read_once);
         true
     });
+    *first += known.len() as u32;
 }
 
 /// A visitor of a derived table. Its second argument tells whether the query around it runs many
