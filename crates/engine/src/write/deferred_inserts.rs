@@ -15,11 +15,11 @@
 //! # Invariants
 //! - D1: a row is inserted into the clustered index only when the rows before it are done, or are
 //!   in the clustered index by the same mini-transaction.
-//! - D2: a row that is a duplicate, or waits for a lock, has no row behind it in the clustered
-//!   index. Each row has one undo record, and the undo position before it is known: the rows behind
-//!   are undone, and inserted again later. So a session that waits holds no lock that it would not
-//!   hold if it inserted row by row. The row that waits gets its entries on its own then, from the
-//!   first index on.
+//! - D2: when a row turns out to be a duplicate, or waits for a lock, the clustered index has no
+//!   later row of the statement. Later rows that were inserted already are undone, and inserted
+//!   again afterwards: `places` has the undo position of each. So a waiting session holds the same
+//!   locks as if it inserted row by row. The waiting row then gets its index entries one by one,
+//!   from the first index on.
 //!
 //! # Cost
 //! A mini-transaction latches the leaf and the undo page, locks the gap, and reserves log space,

@@ -2,7 +2,8 @@
 //! that passes its conditions. Then the join has no rows, and the large tables need not be read.
 //!
 //! ```text
-//!   sales JOIN store ON ..  WHERE store.name = 'x'      store is read first: without a match, sales is not read
+//!   sales JOIN store ON ..  WHERE store.name = 'x'
+//!     store is read first; if it has no such row, sales is not read
 //! ```
 
 use crate::logical::expr::Expr;

@@ -1,13 +1,15 @@
 //! Correlated ANY and ALL in WHERE become EXISTS, which a join or a set can answer.
 //!
 //! ```text
-//! a.x > ANY (SELECT b.y FROM b WHERE b.i = a.id)   EXISTS (SELECT b.y FROM b WHERE b.i = a.id AND a.x > b.y)
-//! a.x > ALL (SELECT b.y FROM b WHERE b.i = a.id)   NOT EXISTS (.. AND (a.x > b.y) IS NOT TRUE)
+//! a.x > ANY (SELECT b.y FROM b WHERE b.i = a.id)
+//!     becomes EXISTS (SELECT b.y FROM b WHERE b.i = a.id AND a.x > b.y)
+//! a.x > ALL (SELECT b.y FROM b WHERE b.i = a.id)
+//!     becomes NOT EXISTS (.. AND (a.x > b.y) IS NOT TRUE)
 //! ```
 //!
 //! # Invariants
-//! - Q1: only a whole condition is rewritten: where it is unknown, the row is rejected as where it
-//!   is false.
+//! - Q1: only a whole condition of WHERE is rewritten. It rejects a row if it is false or unknown,
+//!   so EXISTS, which is never unknown, may take its place.
 //! - Q2: the comparison has no visible effect, because it may be evaluated for more rows.
 
 use nfold_sql::ast::{BinaryOp, IsTest};

@@ -136,7 +136,8 @@ pub(super) fn share(cx: &PlanCx<'_>, statement: &mut Statement) {
     share_in(cx, &mut first, &mut |f| each_of_statement(statement, f));
 }
 
-/// Numbers the derived tables of one part of a statement, from `first` on. `each` visits them.
+/// Numbers the derived tables of one part of a statement. `each` visits them. `first` is the first
+/// free number, and is raised by those that are taken.
 fn share_in(cx: &PlanCx<'_>, first: &mut u32, each: &mut dyn FnMut(&mut Visit<'_>)) {
     let mut reads = 0;
     each(&mut |_, repeated| {

@@ -107,7 +107,7 @@ impl Drop for OpenUsage {
     }
 }
 
-/// What becomes of the session's GTID.
+/// The state of the GTID in `gtid_next`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NextGtidState {
     /// The next transaction gets it.

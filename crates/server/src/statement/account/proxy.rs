@@ -68,8 +68,8 @@ impl Session {
                     None => account.proxies.push(grant),
                 }
                 if option_too {
-                    // As in MySQL, it holds for privileges, too. There also a grantor without
-                    // GRANT OPTION passes it on, and gets it that way.
+                    // As in MySQL, WITH GRANT OPTION of a proxy grants the global GRANT OPTION.
+                    // MySQL does so even if the grantor lacks that privilege.
                     account.global = account.global.union(Privileges::GRANT_OPTION);
                 }
                 change.put(account);
