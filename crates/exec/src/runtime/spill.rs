@@ -229,18 +229,12 @@ impl SpillWriter {
     /// Ends the writing, and reads from the start.
     pub fn into_reader(mut self, rt: &Runtime<'_>) -> Result<SpillReader, SqlError> {
         self.flush(rt)?;
-        Ok(SpillReader {
-            file: self.file,
-            len: self.written,
-            read_bytes: read_bytes(rt),
-            read: 0,
-            buffer: Vec::new(),
-            at: 0,
-            records: self.records,
-            left: self.records,
-            a: Vec::new(),
-            b: (0, 0),
-        })
+        let read_bytes = read_bytes(rt);
+        Ok(SpillReader::new(
+            self.file,
+            (self.written, self.records),
+            read_bytes,
+        ))
     }
 }
 
@@ -270,20 +264,25 @@ pub(crate) struct SpillReader {
 }
 
 impl SpillReader {
-    /// Another reader of the file, which begins with the first record.
-    fn restarted(&self) -> SpillReader {
+    /// A reader that begins with the first record. `len`: the bytes of the file.
+    fn new(file: Arc<File>, (len, records): (u64, u64), read_bytes: usize) -> SpillReader {
         SpillReader {
-            file: self.file.clone(),
-            len: self.len,
-            read_bytes: self.read_bytes,
+            file,
+            len,
+            read_bytes,
             read: 0,
             buffer: Vec::new(),
             at: 0,
-            records: self.records,
-            left: self.records,
+            records,
+            left: records,
             a: Vec::new(),
             b: (0, 0),
         }
+    }
+
+    /// Another reader of the file, which begins with the first record.
+    fn restarted(&self) -> SpillReader {
+        SpillReader::new(self.file.clone(), (self.len, self.records), self.read_bytes)
     }
 
     /// Moves to the next record; false: there is none.
