@@ -5,6 +5,7 @@ import subprocess
 import threading
 import time
 from dataclasses import dataclass
+from random import Random
 from typing import Callable, Optional
 
 import pymysql
@@ -18,6 +19,8 @@ WARMUP_S = 0.5
 # before that.
 LAST_UNITS = 1000
 STEADY_S = 1.0
+# ER_LOCK_DEADLOCK.
+DEADLOCK = 1213
 
 
 class TooLong(Exception):
@@ -103,6 +106,36 @@ class Work:
             thread.join()
         self.measured_cpu = self.server.cpu() - before
         return self.size
+
+    def transactions(self, statements):
+        """For LOAD_S, each of `size` connections commits transactions of the statements that
+        `statements(random)` makes; a victim of a deadlock begins again. Returns the commits."""
+        connections = [self.connect() for _ in range(self.size)]
+        commits = [0] * self.size
+
+        def one(n):
+            random, cursor = Random(n), connections[n].cursor()
+            while time.monotonic() < end:
+                try:
+                    cursor.execute("BEGIN")
+                    for statement in statements(random):
+                        cursor.execute(statement)
+                    cursor.execute("COMMIT")
+                    commits[n] += 1
+                except pymysql.OperationalError as e:
+                    if e.args[0] != DEADLOCK:
+                        raise
+
+        threads = [threading.Thread(target=one, args=(n,)) for n in range(self.size)]
+        before, begun = self.server.cpu(), time.monotonic()
+        end = begun + LOAD_S
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.measured_cpu = self.server.cpu() - before
+        self.extra["per_s"] = sum(commits) / (time.monotonic() - begun)
+        return sum(commits)
 
     def close(self):
         for connection in self.connections:

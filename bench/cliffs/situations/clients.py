@@ -19,6 +19,20 @@ def hot_row_locking_reads(work):
     return under_load(work, ["SELECT n FROM t WHERE id = 1 FOR UPDATE"], work.size)
 
 
+def three_rows(work):
+    work.execute("CREATE TABLE t (id INT PRIMARY KEY, n BIGINT)", "INSERT INTO t VALUES (1, 0), (2, 0), (3, 0)")
+
+
+@case("opposed_updates", "transactions that update three rows in random order, and repeat after a deadlock", "a commit",
+      [16, 64, 256], three_rows, scales=False, fastest=True)
+def opposed_updates(work):
+    commits = work.transactions(lambda random: [f"UPDATE t SET n = n + 1 WHERE id = {row}" for row in random.sample([1, 2, 3], 3)])
+    [(total,)] = work.execute("SELECT SUM(n) FROM t")
+    if total != 3 * commits:
+        raise RuntimeError(f"{commits} commits of three updates, but {total} updates are there")
+    return commits
+
+
 def many_rows(work):
     work.execute("CREATE TABLE s (id INT PRIMARY KEY, k INT, c CHAR(120), KEY (k))")
     work.rows("s", lambda n: f"({n}, {n * 7919 % 10007}, 'text of row {n:>20}')", 10_000)

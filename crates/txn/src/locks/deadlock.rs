@@ -143,7 +143,7 @@ impl<'t> Search<'t> {
         };
         let request = &queue.waiting()[position];
         let (owner, mode, kind) = (&request.owner, request.mode, request.kind);
-        self.entries_visited += queue.granted.len();
+        self.entries_visited += queue.granted().len();
         if self.covers_those_before(queue, request, position) {
             self.covered.insert(place.key.clone(), waiter.number);
             self.enter(queue.holders(owner, mode, kind), from)

@@ -3,7 +3,7 @@
 //! # Picture
 //! ```text
 //!  shard = hash(index id, key) ── one padded mutex each
-//!    key → queue   [A: X record, granted] [B: S next-key, waiting] [C: X record, waiting]     first come, first served
+//!    key → queue   [A: X record, granted] [B: S next-key, waiting] [C: X record, waiting]     first come, first served (`Queue`)
 //!  owner A (a transaction)   held: [(shard, key), ...]   waiting: none
 //!  owner B                   held: [...]                 waiting: (shard, key, waiter)   ── the edge B → A of the waits-for graph
 //! ```
@@ -21,7 +21,8 @@
 //! # Invariants
 //! - L1: two granted entries of different owners in one queue do not conflict.
 //! - L2: a waiting entry has a blocker: a granted entry, or one that waits before it, that
-//!   conflicts. When the last one goes, the entry is granted, in the order of the queue.
+//!   conflicts. When the last one goes, the entry is granted, in the order of the queue. An urgent
+//!   entry is granted as soon as no granted one conflicts ("Order of grants" of `Queue`).
 //! - L3: an owner waits for at most one lock. After `closed` is set, it gets no further locks.
 //! - L4: every queue in which an owner has a granted entry is on its held list (the list may name
 //!   queues that are gone).
@@ -38,6 +39,8 @@
 //! detector's mutex (waiters only). The search reads the current queues, each of them once
 //! (`deadlock`). If no owner that it waits for is waiting itself, there is no cycle yet, and no
 //! search: a cycle is complete only when its last member begins to wait, and that member searches.
+//! A grant out of turn lets others wait for an owner that does not wait itself, so it closes no
+//! cycle.
 //! The victim is the owner with the least work to lose (row changes and locks together), or the
 //! requester among equals.
 //!

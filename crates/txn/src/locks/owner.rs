@@ -8,7 +8,7 @@ use nfold_store::TrxId;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Instant;
 
 /// Who holds locks and waits for them. One per transaction that needs one; shared with the queues.
@@ -19,6 +19,9 @@ pub struct LockOwner {
     changes: AtomicU64,
     /// READ COMMITTED and below do not inherit gaps.
     keeps_gaps: AtomicBool,
+    /// For each of its granted locks, the requests that wait in the same queue. Changed under the
+    /// mutex of the queue's shard.
+    waiters: AtomicUsize,
     since: Instant,
     pub(super) state: Mutex<OwnerState>,
 }
@@ -37,8 +40,11 @@ pub(super) struct OwnerState {
     pub runs: Runs,
     /// What sorts of locks it has been given: index, mode, kind.
     kinds: SmallVec<[(u64, LockMode, LockKind); 4]>,
-    pub waiting: Option<(QueuePlace, Arc<Waiter>)>,
+    pub waiting: Option<OwnWait>,
 }
+
+/// The request that an owner waits for.
+pub(super) type OwnWait = (QueuePlace, Arc<Waiter>);
 
 impl OwnerState {
     /// About how many places it holds locks at: one that is in a run and in a queue counts twice.
@@ -77,6 +83,7 @@ impl LockOwner {
             trx_id: AtomicU64::new(0),
             changes: AtomicU64::new(0),
             keeps_gaps: AtomicBool::new(keeps_gaps),
+            waiters: AtomicUsize::new(0),
             since: Instant::now(),
             state: Mutex::new(OwnerState::default()),
         })
@@ -136,6 +143,29 @@ impl LockOwner {
         let state = self.state.lock();
         let locks = state.kinds.len() + state.places() / ROWS_PER_LOCK_OBJECT;
         self.changes() + locks as u64
+    }
+
+    /// For each of its granted locks, the requests that wait in the same queue: how many others a
+    /// wait of it holds up.
+    pub(super) fn waiters(&self) -> usize {
+        self.waiters.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn add_waiters(&self, count: usize) {
+        if count > 0 {
+            self.waiters.fetch_add(count, Ordering::Relaxed);
+        }
+    }
+
+    pub(super) fn remove_waiters(&self, count: usize) {
+        if count > 0 {
+            self.waiters.fetch_sub(count, Ordering::Relaxed);
+        }
+    }
+
+    /// What it waits for.
+    pub(super) fn own_wait(&self) -> Option<OwnWait> {
+        self.state.lock().waiting.clone()
     }
 
     /// Whether a request of it is in a queue and not granted yet.

@@ -1,6 +1,6 @@
 //! The shards, and every operation on locks.
 
-use super::owner::{LockOwner, QueuePlace};
+use super::owner::{LockOwner, OwnWait, QueuePlace};
 use super::queue::{Entry, Queue};
 use super::queue_key::{KeyBuf, QueueKey};
 use super::run::RunOwners;
@@ -159,8 +159,10 @@ pub(super) fn shard_of(key: &[u8]) -> usize {
 struct Queued {
     key: QueueKey,
     waiter: Arc<Waiter>,
-    /// See [`Queue::newest_closes_no_cycle`].
-    closes_no_cycle: bool,
+    /// Whether all paths of waits from it lead to the holders in the queue.
+    leads_to_holders: bool,
+    /// What those holders wait for. Read after the request was queued (D2 of `deadlock`).
+    waits_of_holders: SmallVec<[OwnWait; 1]>,
 }
 
 /// Waiters whose requests left the queue; woken after the shard's mutex is released.
@@ -275,7 +277,8 @@ impl LockTable {
         Queued {
             key: place.key,
             waiter,
-            closes_no_cycle: found.get().newest_closes_no_cycle(owner, mode, kind),
+            leads_to_holders: found.get().newest_leads_to_holders(owner, mode, kind),
+            waits_of_holders: found.get().waits_of_holders(owner),
         }
     }
 
@@ -295,10 +298,22 @@ impl LockTable {
             waiter: queued.waiter,
             ticket: Some(ticket),
         };
-        if !queued.closes_no_cycle && self.break_deadlocks(owner) {
+        for wait in &queued.waits_of_holders {
+            self.make_urgent(wait);
+        }
+        let closes_no_cycle = queued.leads_to_holders && queued.waits_of_holders.is_empty();
+        if !closes_no_cycle && self.break_deadlocks(owner) {
             return Err(TxnError::Deadlock.into());
         }
         Err(Stop::Wait(Wait::boxed(wait)))
+    }
+
+    /// Others wait for the owner of this waiting request from now on.
+    fn make_urgent(&self, (place, waiter): &OwnWait) {
+        let mut shard = self.lock_shard(place.shard as usize);
+        if let Some(queue) = shard.get_mut(&place.key) {
+            queue.make_urgent(waiter);
+        }
     }
 
     pub(super) fn lock_shard(&self, at: usize) -> ShardGuard<'_> {
@@ -416,22 +431,14 @@ impl LockTable {
             });
         }
         drop(state);
-        found.get_mut().granted.push(Entry {
-            owner: owner.clone(),
-            mode,
-            kind,
-            waiter: None,
-        });
+        found
+            .get_mut()
+            .grant(Entry::granted(owner.clone(), mode, kind));
     }
 
     /// Grants what can be granted in a queue that lost an entry, and forgets an empty queue.
     fn grant_waiting(mut found: FoundQueue<'_>, at: u16, woken: &mut ToWake) {
-        loop {
-            let queue = found.get_mut();
-            let next = queue.next_to_grant();
-            let Some(mut entry) = next.and_then(|n| queue.remove_waiting(n)) else {
-                break;
-            };
+        while let Some(mut entry) = found.get_mut().take_next() {
             let owner = entry.owner.clone();
             let mut state = owner.state.lock();
             state.waiting = None;
@@ -446,7 +453,7 @@ impl LockTable {
                     key: found.key().clone(),
                 });
             }
-            found.get_mut().granted.push(entry);
+            found.get_mut().grant(entry);
         }
         let queue = found.get();
         // The check takes quadratic time, and tests run with thousands of waiting requests, too.
@@ -521,11 +528,9 @@ impl LockTable {
             let EntryRef::Occupied(mut found) = shard.entry_ref(&bytes[..]) else {
                 return;
             };
-            let mine = |e: &Entry| Arc::ptr_eq(&e.owner, owner) && (e.mode, e.kind) == (mode, kind);
-            let Some(granted) = found.get().granted.iter().position(mine) else {
+            if !found.get_mut().revoke(owner, mode, kind) {
                 return;
-            };
-            found.get_mut().granted.remove(granted);
+            }
             if !found.get().has_granted(owner) {
                 let held = &mut owner.state.lock().held;
                 // Locks are given up soon after they were taken.
@@ -545,8 +550,7 @@ impl LockTable {
             let EntryRef::Occupied(mut found) = shard.entry_ref(&place.key[..]) else {
                 return;
             };
-            let granted = &mut found.get_mut().granted;
-            granted.retain(|e| !Arc::ptr_eq(&e.owner, owner));
+            found.get_mut().revoke_all(owner);
             Self::grant_waiting(found, place.shard, &mut woken);
         }
         woken.wake();
@@ -609,7 +613,7 @@ impl LockTable {
             };
             let gap = |e: &&Entry| matches!(e.kind, LockKind::Gap | LockKind::NextKey);
             queue
-                .granted
+                .granted()
                 .iter()
                 .filter(gap)
                 .map(|e| (e.owner.clone(), e.mode))
@@ -696,5 +700,17 @@ impl LockTable {
         self.shards
             .iter()
             .try_for_each(|s| s.lock().values().try_for_each(Queue::check))
+    }
+
+    /// Whether the owner's number of waiters is that of the queues. For tests without threads.
+    #[cfg(test)]
+    pub(super) fn counts_waiters_of(&self, owner: &Arc<LockOwner>) -> bool {
+        let of_queue = |q: &Queue| {
+            let locks = q.granted().iter().filter(|e| Arc::ptr_eq(&e.owner, owner));
+            locks.count() * q.waiting().len()
+        };
+        let of_shard =
+            |s: &CachePadded<LatchedShard>| s.lock().values().map(of_queue).sum::<usize>();
+        self.shards.iter().map(of_shard).sum::<usize>() == owner.waiters()
     }
 }

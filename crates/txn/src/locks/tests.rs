@@ -1,5 +1,6 @@
 //! Scenes with known answers, a random walk against a naive model, and threads.
 
+use super::table::encode;
 use super::*;
 use crate::error::TxnError;
 use nfold_store::{Stop, Wait};
@@ -211,6 +212,79 @@ fn an_implicit_lock_is_waited_for() {
     t.register(&c, 78);
     gets(t.lock(&owner(4), &s(K).implicit_holder(Some(78))));
     t.check().unwrap();
+}
+
+/// An owner that holds `K` and waits for `N` behind `before` others, and those others.
+fn behind_others(
+    t: &Arc<LockTable>,
+    holder: &Arc<LockOwner>,
+    before: u64,
+) -> (Vec<Wait>, Arc<LockOwner>, Wait) {
+    gets(t.lock(holder, &x(N)));
+    let others = (10..10 + before).map(|n| waits(t.lock(&owner(n), &x(N))));
+    let others = others.collect();
+    let last = owner(2);
+    gets(t.lock(&last, &x(K)));
+    let wait = waits(t.lock(&last, &x(N)));
+    (others, last, wait)
+}
+
+#[test]
+fn who_holds_others_up_is_served_first() {
+    let (t, a, b) = (table(), owner(1), owner(3));
+    let (mut others, last, mut wait) = behind_others(&t, &a, 2);
+    // The request is urgent only after it began to wait.
+    let mut behind = waits(t.lock(&b, &x(K)));
+    t.release_all(&a);
+    assert!(ready(&mut wait));
+    assert!(!others.iter_mut().any(ready));
+    t.release_all(&last);
+    assert!(ready(&mut behind));
+    assert_eq!(
+        others.iter_mut().map(ready).collect::<Vec<_>>(),
+        [true, false]
+    );
+}
+
+#[test]
+fn without_waiters_first_come_is_first_served() {
+    let (t, a) = (table(), owner(1));
+    let (mut others, _last, mut wait) = behind_others(&t, &a, 2);
+    t.release_all(&a);
+    assert!(!ready(&mut wait));
+    assert_eq!(
+        others.iter_mut().map(ready).collect::<Vec<_>>(),
+        [true, false]
+    );
+}
+
+#[test]
+fn the_first_request_is_passed_a_limited_number_of_times() {
+    let (t, first) = (table(), owner(1));
+    let mut holder = owner(2);
+    gets(t.lock(&holder, &x(N)));
+    let mut wait = waits(t.lock(&first, &x(N)));
+    let mut passes = 0;
+    while !ready(&mut wait) {
+        // An urgent request arrives for each that is granted.
+        let (urgent, behind) = (owner(3), owner(4));
+        gets(t.lock(&urgent, &x(K)));
+        let mut urgent_wait = waits(t.lock(&urgent, &x(N)));
+        let _behind = waits(t.lock(&behind, &x(K)));
+        t.release_all(&holder);
+        passes += usize::from(ready(&mut urgent_wait));
+        if passes > 100 {
+            panic!("the first request starves");
+        }
+        if ready(&mut urgent_wait) {
+            holder = urgent;
+        }
+        t.release_all(&behind);
+        // Its successor needs the key.
+        t.unlock(&holder, 1, b"k", LockMode::X, LockKind::Record);
+    }
+    // Two requests waited each time.
+    assert_eq!(passes, 4);
 }
 
 #[test]
@@ -456,6 +530,8 @@ struct Row {
 #[derive(Clone, Default)]
 struct Model {
     rows: Vec<Row>,
+    /// By key: how many requests have passed the first one.
+    passes: [usize; KEYS.len()],
 }
 
 impl Model {
@@ -491,21 +567,75 @@ impl Model {
             .collect()
     }
 
-    fn grant_waiting(&mut self) {
-        while let Some(at) =
-            (0..self.rows.len()).find(|&n| self.rows[n].waiting && self.blockers(n).is_empty())
-        {
+    /// How many requests wait beside the locks of an owner.
+    fn waiters(&self, owner: usize) -> usize {
+        let locks = self.rows.iter().filter(|r| r.owner == owner && !r.waiting);
+        locks.map(|lock| self.waiting(lock.key).len()).sum()
+    }
+
+    /// The requests that wait for a key, in the order of their arrival.
+    fn waiting(&self, key: usize) -> Vec<usize> {
+        let waits = |n: &usize| self.rows[*n].waiting && self.rows[*n].key == key;
+        (0..self.rows.len()).filter(waits).collect()
+    }
+
+    /// The request with the most waiters of those that no granted lock blocks, if those before it
+    /// that block it have fewer waiters.
+    fn next_urgent(&self, key: usize) -> Option<usize> {
+        let waiting = self.waiting(key);
+        if self.passes[key] >= 2 * waiting.len() {
+            return None;
+        }
+        let weight = |n: usize| self.waiters(self.rows[n].owner);
+        let held_up = |n: usize| {
+            let me = &self.rows[n];
+            self.rows.iter().any(|b| !b.waiting && Self::clash(me, b))
+        };
+        let free = |n: &usize| {
+            let holds_something_then = self.rows[*n].kind != 3;
+            weight(*n) > 0 && holds_something_then && !held_up(*n)
+        };
+        let most = waiting.iter().copied().filter(free).map(weight).max()?;
+        let at = waiting
+            .iter()
+            .copied()
+            .find(|n| free(n) && weight(*n) == most)?;
+        let lighter = |b: &usize| self.waiters(*b) < most;
+        self.blockers(at).iter().all(lighter).then_some(at)
+    }
+
+    /// Grants what can be granted on a key that lost an entry.
+    fn grant_waiting(&mut self, key: usize) {
+        let first = |model: &Self| {
+            let mut waiting = model.waiting(key).into_iter();
+            waiting.find(|n| model.blockers(*n).is_empty())
+        };
+        while let Some(at) = self.next_urgent(key).or_else(|| first(self)) {
+            self.passes[key] += 1;
+            if self.waiting(key)[0] == at {
+                self.passes[key] = 0;
+            }
             if self.rows[at].kind == 3 {
                 self.rows.remove(at);
             } else {
                 self.rows[at].waiting = false;
             }
         }
+        if self.rows.iter().all(|r| r.key != key) {
+            self.passes[key] = 0;
+        }
     }
 
     fn remove_wait(&mut self, owner: usize) {
-        self.rows.retain(|r| r.owner != owner || !r.waiting);
-        self.grant_waiting();
+        let Some(at) = self.rows.iter().position(|r| r.owner == owner && r.waiting) else {
+            return;
+        };
+        let key = self.rows[at].key;
+        if self.waiting(key)[0] == at {
+            self.passes[key] = 0;
+        }
+        self.rows.remove(at);
+        self.grant_waiting(key);
     }
 
     fn entries(&self) -> Vec<String> {
@@ -609,9 +739,17 @@ impl Walk {
         // released.
         self.waits[o] = None;
         self.model.remove_wait(o);
+        let places = self.owners[o].state.lock().held.clone();
         self.table.release_all(&self.owners[o]);
+        let queue = |key: usize| encode(1, LockKey::Key(KEYS[key]));
+        for place in &places {
+            let key = (0..KEYS.len()).find(|k| queue(*k)[..] == place.key[..]);
+            let key = key.expect("a key of the test");
+            self.model.rows.retain(|r| r.owner != o || r.key != key);
+            self.model.grant_waiting(key);
+        }
+        // No request waits beside a lock in a run.
         self.model.rows.retain(|r| r.owner != o);
-        self.model.grant_waiting();
         self.generation += 1;
         self.owners[o] = owner(o as u64);
     }
@@ -640,7 +778,10 @@ impl Walk {
         });
         let at = self.model.rows.len() - 1;
         if self.model.blockers(at).is_empty() {
-            self.model.grant_waiting();
+            self.model.rows[at].waiting = false;
+            if kind == 3 {
+                self.model.rows.pop();
+            }
             assert_eq!(gets(result), Locked::New);
             return;
         }
@@ -690,6 +831,7 @@ impl Walk {
         self.table.check().unwrap();
         assert_eq!(self.real(), self.model.entries());
         for o in 0..OWNERS {
+            assert!(self.table.counts_waiters_of(&self.owners[o]));
             if let Some(wait) = &mut self.waits[o] {
                 assert_eq!(
                     ready(wait),
