@@ -5,6 +5,7 @@
 use std::ops::Range;
 
 use nfold_sql::ast::FileFormat;
+use nfold_types::charset::is_ascii;
 use nfold_types::{Charset, ErrorCode, SqlError};
 
 use crate::env::FileSource;
@@ -434,7 +435,7 @@ impl<'f> FileReader<'f> {
     /// Error 1300 where a byte of the field cannot begin a character.
     fn check_characters(&self) -> Result<(), SqlError> {
         let field = self.bytes();
-        if !self.charset.is_utf8() || field.is_ascii() {
+        if !self.charset.is_utf8() || is_ascii(field) {
             return Ok(());
         }
         let mut rest = field;
@@ -521,7 +522,7 @@ impl<'f> FileReader<'f> {
             at += len + 1;
         }
         let last = self.ahead.ends.last().copied();
-        self.ahead.is_ascii = last.is_some_and(|last| self.buffer[from..last].is_ascii());
+        self.ahead.is_ascii = last.is_some_and(|last| is_ascii(&self.buffer[from..last]));
         last.is_some()
     }
 

@@ -4,7 +4,9 @@
 //! binary; `sets.rs` has the others. Malformed input never panics: a byte that starts no character
 //! counts as a character of its own, as in MySQL.
 
+mod ascii;
 pub(crate) mod coded;
+
 mod gb18030;
 pub(crate) mod sets;
 pub(crate) mod single;
@@ -12,6 +14,7 @@ pub(crate) mod wide;
 
 use crate::collation_id::CollationId;
 use crate::error::{ErrorCode, SqlError};
+pub use ascii::is_ascii;
 use coded::CodedSet;
 use sets::*;
 use single::SingleSet;
@@ -171,7 +174,7 @@ impl Charset {
     /// Whether `bytes` are ASCII text, which has the same bytes in every compatible set.
     #[inline]
     pub fn is_ascii(&self, bytes: &[u8]) -> bool {
-        self.is_ascii_compatible() && bytes.is_ascii()
+        self.is_ascii_compatible() && is_ascii(bytes)
     }
 
     /// Whether the set is one of Unicode's.

@@ -9,6 +9,7 @@ use super::weights::{
 };
 use super::{Algorithm, Collation, LikePrefix, compare, like};
 use crate::charset::coded::CodedSet;
+use crate::charset::is_ascii;
 
 /// Called from time to time by a long search, with the work since the last call. False: the search
 /// stops.
@@ -49,8 +50,8 @@ impl Collation {
         goes_on: GoesOn<'_>,
     ) -> bool {
         if let Some(classes) = self.ascii_classes()
-            && text.is_ascii()
-            && pattern.is_ascii()
+            && is_ascii(text)
+            && is_ascii(pattern)
         {
             return self.like_bytes(classes, text, pattern, escape, goes_on);
         }

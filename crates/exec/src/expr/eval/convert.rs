@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 
 use nfold_plan::expr::{Class, Coercibility, Expr, ExprKind, ExprType, ItemName, TextOrigin};
+use nfold_types::charset::is_ascii;
 use nfold_types::convert::{long_number, number};
 use nfold_types::{
     CollationId, ColumnType, Decimal, ErrorCode, Level, SqlError, TypeKind, Value, charset,
@@ -476,7 +477,7 @@ pub fn to_text_for<'a>(
     let Some(bytes) = to_bytes(cx, v, ty) else {
         return Ok(None);
     };
-    if from == to || to.is_binary() || bytes.is_ascii() {
+    if from == to || to.is_binary() || is_ascii(&bytes) {
         return Ok(Some(bytes));
     }
     let cannot = |bytes: &[u8]| nfold_plan::collate::cannot_convert(bytes, from.name, to.name);

@@ -13,7 +13,7 @@ mod temporal;
 use super::shown;
 pub use string::{double_text, printable};
 
-use crate::charset::{UTF8MB4, convert};
+use crate::charset::{UTF8MB4, convert, is_ascii};
 use crate::error::{ErrorCode, Level, SqlError, Warnings};
 use crate::sql_type::{ColumnType, TypeKind};
 use crate::temporal::{Date, DateFlags, DateTime, TimeZone, Timestamp};
@@ -134,6 +134,15 @@ pub fn store_value_in(
         return Ok(Value::Null);
     }
     if let ValueRef::Bytes(text) = value
+        && is_stored_unchanged(text, ty)
+        && from.known().charset.is_ascii_compatible()
+    {
+        // Nearly every text.
+        let mut buffer = buffer;
+        buffer.extend_from_slice(text);
+        return Ok(Value::Bytes(buffer));
+    }
+    if let ValueRef::Bytes(text) = value
         && !ty.is_string()
     {
         cx.from = from;
@@ -166,7 +175,7 @@ pub fn is_stored_unchanged(text: &[u8], ty: &ColumnType) -> bool {
         TypeKind::Char(chars) if text.last() != Some(&b' ') => chars,
         _ => return false,
     };
-    text.len() <= chars as usize && text.is_ascii() && ty.charset().is_ascii_compatible()
+    text.len() <= chars as usize && is_ascii(text) && ty.charset().is_ascii_compatible()
 }
 
 /// [`store_value_in`] for values that are not NULL, and not texts of a wide character set for

@@ -62,6 +62,14 @@ pub(super) fn integer(
     cx: &mut StoreCx<'_>,
 ) -> Result<Value, SqlError> {
     let (low, high) = ty.int_range().unwrap_or((0, 0));
+    if let ValueRef::Int(v) = value
+        && (low as i64..=i64::try_from(high).unwrap_or(i64::MAX)).contains(&v)
+    {
+        return Ok(match ty.unsigned {
+            true => Value::UInt(v as u64),
+            false => Value::Int(v),
+        });
+    }
     let make = |v: i128| {
         if ty.unsigned {
             Value::UInt(v as u64)

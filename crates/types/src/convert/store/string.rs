@@ -1,7 +1,7 @@
 //! CHAR, VARCHAR, TEXT and their binary counterparts.
 
 use super::{StoreCx, text_of};
-use crate::charset::{ASCII, Charset, convert};
+use crate::charset::{ASCII, Charset, convert, is_ascii};
 use crate::error::{ErrorCode, SqlError};
 use crate::number::{write_double_as_text, write_double_in, write_float_as_text};
 use crate::sql_type::{ColumnType, TypeKind};
@@ -145,7 +145,7 @@ fn copy_ascii(bytes: &[u8], to: &mut Vec<u8>) -> bool {
     if bytes.len() > COPIED_BYTES {
         return copy_long_ascii(bytes, to);
     }
-    let ascii = bytes.is_ascii();
+    let ascii = is_ascii(bytes);
     if ascii {
         to.extend_from_slice(bytes);
     }
@@ -157,7 +157,7 @@ fn copy_ascii(bytes: &[u8], to: &mut Vec<u8>) -> bool {
 fn copy_long_ascii(bytes: &[u8], to: &mut Vec<u8>) -> bool {
     to.reserve(bytes.len());
     for piece in bytes.chunks(COPIED_BYTES) {
-        if !piece.is_ascii() {
+        if !is_ascii(piece) {
             return false;
         }
         to.extend_from_slice(piece);
