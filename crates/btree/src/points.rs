@@ -136,7 +136,7 @@ const WENT_ON_MOST: usize = 256;
 /// Passes the entries of one leaf to the sink, from `slot` up to `hi` (empty: no bound). `known` is
 /// the slot behind the last one, or 0 if unknown. Returns whether the point continues behind this
 /// leaf; `fence` then holds the leaf's upper fence key. The page is not validated here.
-#[inline]
+#[inline(always)]
 fn take_point<S: PointSink>(
     node: Node<'_>,
     page: PageNo,

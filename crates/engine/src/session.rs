@@ -224,11 +224,21 @@ impl EngineSession {
     /// durable as configured.
     #[inline]
     pub fn commit(&mut self) -> Result<(), Stop> {
-        if !self.trx.end_read() {
+        if !self.end_read() {
             return self.commit_changes();
         }
-        self.end();
         Ok(())
+    }
+
+    /// Commits a transaction that has changed and locked nothing. False: nothing was done, and
+    /// [`commit`](Self::commit) has to look at it.
+    #[inline]
+    pub fn end_read(&mut self) -> bool {
+        let ended = self.trx.end_read();
+        if ended {
+            self.end();
+        }
+        ended
     }
 
     /// [`commit`](Self::commit), where there may be something to commit.

@@ -274,8 +274,20 @@ impl Session {
         done
     }
 
+    #[inline]
     fn commit_now(&mut self, cx: &mut dyn ExecCx) -> Result<(), SqlError> {
         let logged = self.engine.journal().is_some() || self.carried.created.is_some();
+        if logged || !self.engine.end_read() {
+            return self.commit_changes(cx, logged);
+        }
+        self.transaction_ended();
+        Ok(())
+    }
+
+    /// As [`commit`](Self::commit), where there may be something to commit. `logged`: for the
+    /// binary log, too.
+    #[inline(never)]
+    fn commit_changes(&mut self, cx: &mut dyn ExecCx, logged: bool) -> Result<(), SqlError> {
         if logged && let Err(e) = self.attach_changes(cx, false) {
             self.rollback(cx)?;
             return Err(e);
@@ -287,15 +299,20 @@ impl Session {
         if done.is_err() && self.engine.in_transaction() {
             finish(cx, || self.engine.rollback())?;
         }
+        self.transaction_ended();
+        if logged && done.is_ok() {
+            self.wait_for_replicas(cx);
+        }
+        done
+    }
+
+    #[inline]
+    fn transaction_ended(&mut self) {
         self.read_only = false;
         (self.temporary.made, self.temporary.dropped) = (false, false);
         if let Some(info) = self.env.transaction_info() {
             info.ended();
         }
-        if logged && done.is_ok() {
-            self.wait_for_replicas(cx);
-        }
-        done
     }
 
     /// After a commit that the binary log has: waits until semi-synchronous replicas have it.

@@ -188,16 +188,14 @@ impl Session {
         self.text_warnings.clear();
         let checkpoints = Checkpoints::new(cx);
         let parsed = parse_stoppable(text, lexing, &checkpoints, &mut self.text_warnings);
-        let statement = match parsed {
-            Ok(statement) => statement,
-            Err(e) => {
-                self.conditions.clear();
-                return Err(e);
-            }
+        // Not moved: a statement is large.
+        let Ok(statement) = &parsed else {
+            self.conditions.clear();
+            return parsed.map(|_| Response::ok());
         };
         match statement {
             Statement::CreateTable(c) if c.query.is_some() => self.run_with_query(cx, text, sink),
-            _ => self.run_statement(cx, &statement, text, sink),
+            _ => self.run_statement(cx, statement, text, sink),
         }
     }
 

@@ -329,7 +329,16 @@ impl<'a> Parser<'a> {
         if nothing {
             return Ok(Statement::Empty);
         }
-        let statement = self.statement()?;
+        // Not moved: a statement is large.
+        let parsed = self.statement();
+        if let Ok(statement) = &parsed {
+            self.end_statement(statement)?;
+        }
+        parsed
+    }
+
+    /// What can be said only when the whole statement was read.
+    fn end_statement(&mut self, statement: &Statement) -> Result<()> {
         if !matches!(self.token.kind, TokenKind::End | TokenKind::Semicolon) {
             return self.unexpected();
         }
@@ -346,7 +355,7 @@ impl<'a> Parser<'a> {
         {
             to.append(&mut self.deprecated);
         }
-        Ok(statement)
+        Ok(())
     }
 
     /// The next token: of the lexer, or a folded list whole. An optimizer hint before it goes to

@@ -41,10 +41,11 @@ impl StepCx<'_, '_> {
         if !me.started {
             me.started = true;
             if let Some(reader) = &mut me.reader {
-                let rows = self.empty_rows();
-                let cx = self.eval(&rows);
-                reader.choose_parts(&cx, &self.block.tables[step.table].documents)?;
-                me.exact = reader.bind(&cx, &step.access)?;
+                let documents = &self.block.tables[step.table].documents;
+                me.exact = self.with_row(step.table, None, |cx| {
+                    reader.choose_parts(&cx, documents)?;
+                    reader.bind(&cx, &step.access)
+                })?;
             }
         }
         let filtered = !step.filter.is_empty() || !me.exact;
@@ -183,12 +184,11 @@ impl StepCx<'_, '_> {
         i: usize,
     ) -> Result<(), SqlError> {
         loop {
-            let passes = {
-                let mut rows = self.empty_rows();
-                rows[step.table] = self.slots[step.table].row(Some(out.read.row(i)));
-                let cx = self.eval(&rows);
-                (me.exact || cx.passes(&step.access.implied)?) && cx.passes(&step.filter)?
-            };
+            let passes = self.with_row(step.table, Some(out.read.row(i)), |cx| {
+                Ok::<_, SqlError>(
+                    (me.exact || cx.passes(&step.access.implied)?) && cx.passes(&step.filter)?,
+                )
+            })?;
             let unlocked = passes && out.read.is_unlocked(i);
             match reader {
                 Some(reader) if !passes => reader.release(self.rt, &out.read, i),

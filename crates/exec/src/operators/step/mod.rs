@@ -439,6 +439,23 @@ impl<'r> StepCx<'r, '_> {
         self.slots.iter().map(|s| s.row(None)).collect()
     }
 
+    /// Evaluates over row slots of which only that of `table` may have an image. The slot of a
+    /// single table needs no list.
+    #[inline]
+    pub fn with_row<T>(
+        &self,
+        table: usize,
+        image: Option<&[u8]>,
+        evaluate: impl FnOnce(EvalCx<'_>) -> T,
+    ) -> T {
+        if let [slot] = self.slots {
+            return evaluate(self.eval(&[slot.row(image)]));
+        }
+        let mut rows = self.empty_rows();
+        rows[table] = self.slots[table].row(image);
+        evaluate(self.eval(&rows))
+    }
+
     /// An evaluation context over `rows`.
     pub fn eval<'a>(&'a self, rows: &'a [RowRef<'a>]) -> EvalCx<'a> {
         EvalCx {

@@ -299,6 +299,22 @@ impl TableReader {
         Ok(())
     }
 
+    /// Begins to read the next range. Not inlined: a lookup of keys would pay for its stack frame.
+    #[inline(never)]
+    fn open_range(&mut self, rt: &Runtime<'_>) {
+        let range = &self.bound.ranges[self.next_range];
+        match &mut self.read {
+            Some(read) => read.bind_range(range, self.reverse),
+            None => {
+                let (table, spec) = (self.table.clone(), self.spec.clone());
+                self.read = Some(Read::range(table, spec, range, self.reverse));
+            }
+        }
+        self.calls = HandlerCalls::of_range(rt.counters, range, self.reverse, self.scans);
+        self.next_range += 1;
+        self.open = true;
+    }
+
     /// Begins to look up the next keys of an index merge. False: there are no more. If they are too
     /// many, the table is scanned.
     #[cold]
@@ -348,8 +364,15 @@ impl TableReader {
         }
         match &mut self.read {
             Some(read) => self.bound.points = read.bind_points(points),
-            None => self.read = Some(Read::points(self.table.clone(), self.spec.clone(), points)),
+            None => self.make_read(points),
         }
+    }
+
+    /// Called at the first lookup. Not inlined: later ones would pay for its stack frame.
+    #[cold]
+    #[inline(never)]
+    fn make_read(&mut self, points: EqualityKeys) {
+        self.read = Some(Read::points(self.table.clone(), self.spec.clone(), points));
     }
 
     /// The only key of an access path whose parts all have a single value; `None` if it has no key.
@@ -421,21 +444,7 @@ impl TableReader {
                 if self.kind != BoundKind::Ranges || self.next_range == self.bound.ranges.len() {
                     return Ok(false);
                 }
-                let range = &self.bound.ranges[self.next_range];
-                match &mut self.read {
-                    Some(read) => read.bind_range(range, self.reverse),
-                    None => {
-                        self.read = Some(Read::range(
-                            self.table.clone(),
-                            self.spec.clone(),
-                            range,
-                            self.reverse,
-                        ))
-                    }
-                }
-                self.calls = HandlerCalls::of_range(rt.counters, range, self.reverse, self.scans);
-                self.next_range += 1;
-                self.open = true;
+                self.open_range(rt);
             }
             let Some(read) = &mut self.read else {
                 return Ok(false);
