@@ -314,6 +314,31 @@ fn append_page(store: &Store, id: PageId, owner: TrxId, out: &mut Vec<u8>) -> Re
     }
 }
 
+/// Whether the bytes of one page of a chain are the first ones of `value`: their number, and the
+/// number of the page behind it. `None`: they differ.
+fn compare_page(
+    store: &Store,
+    id: PageId,
+    owner: TrxId,
+    value: &[u8],
+) -> Result<Option<(usize, PageNo)>, Stop> {
+    loop {
+        let read = store.read(id).map_err(lift)?;
+        let (behind, used) = (read.u32(NEXT), (read.u32(USED) as usize).min(ROOM));
+        // O2
+        let ours = read.page_type() == PageType::OVERFLOW && read.newest_trx() == owner;
+        let first = value.get(..used);
+        let same = first.is_some_and(|first| read.equal(DATA, first));
+        if !read.validate() {
+            continue;
+        }
+        return match ours && used > 0 {
+            true => Ok(same.then_some((used, behind))),
+            false => Err(corrupt(id)),
+        };
+    }
+}
+
 /// Reads on the chains of a row for which a read has waited before. When it returns, `pending` has
 /// all of them.
 fn read_on(
@@ -494,22 +519,21 @@ pub(crate) fn is_same_row(
     Ok(inflated == whole)
 }
 
-/// [`is_same_row`] that copies one page at a time, into a buffer that the processor's cache holds.
-/// `None`: a value is described by its changes.
+/// [`is_same_row`] that compares the bytes on the pages, without a copy. `None`: a value is
+/// described by its changes.
 fn compare_by_pages(
     (store, space): (&Store, SpaceId),
     layout: &RowLayout,
     row: &[u8],
     whole: &[u8],
 ) -> Result<Option<bool>, Stop> {
-    let mut page = Vec::with_capacity(ROOM + OVER);
     for ordinal in 0..layout.columns().len() {
         let field = |row| layout.raw(row, ordinal).map_err(|_| damaged_row(space));
         let same = match (field(row)?, field(whole)?) {
             (RawField::Patched(..), _) => return Ok(None),
             (RawField::External(chain), RawField::Var(value)) => {
                 chain.length == value.len() as u64
-                    && is_value_of_chain((store, space), chain, value, &mut page)?
+                    && is_value_of_chain((store, space), chain, value)?
             }
             (a, b) => a == b,
         };
@@ -520,22 +544,19 @@ fn compare_by_pages(
     Ok(Some(true))
 }
 
-/// Whether `value`, of the length of the chain, is the chain's value. `page` is scratch memory.
+/// Whether `value`, of the length of the chain, is the chain's value.
 fn is_value_of_chain(
     (store, space): (&Store, SpaceId),
     chain: OverflowPointer,
     value: &[u8],
-    page: &mut Vec<u8>,
 ) -> Result<bool, Stop> {
     let (mut next, mut left) = (chain.first_page, value);
     while !left.is_empty() {
-        page.clear();
         let id = PageId { space, page: next };
-        next = append_page(store, id, chain.owner, page)?;
-        let Some(rest) = left.strip_prefix(&page[..]) else {
+        let Some((used, behind)) = compare_page(store, id, chain.owner, left)? else {
             return Ok(false);
         };
-        left = rest;
+        (left, next) = (&left[used..], behind);
     }
     Ok(true)
 }

@@ -88,6 +88,11 @@ impl<'a> PageRef<'a> {
         words::append_out(self.words, off, len, out);
     }
 
+    /// Whether the bytes from `off` on are `other`.
+    pub fn equal(&self, off: usize, other: &[u8]) -> bool {
+        words::equal(self.words, off, other)
+    }
+
     /// Returns true if everything read through this reference so far belongs to a single state of
     /// the page.
     #[inline(always)]

@@ -411,6 +411,23 @@ pub fn compare(words: &[AtomicU64], off: usize, len: usize, other: &[u8]) -> Ord
     len.cmp(&other.len())
 }
 
+/// Whether the bytes from `off` on are `other`. Bytes outside count as absent.
+pub fn equal(words: &[AtomicU64], off: usize, other: &[u8]) -> bool {
+    let (pieces, rest) = other.as_chunks::<{ wide::PIECE }>();
+    let whole = pieces.len() * wide::PIECE;
+    if !wide::IS_HERE || off.saturating_add(whole) > words.len() * 8 {
+        return compare(words, off, other.len(), other).is_eq();
+    }
+    point();
+    let from = words.as_ptr().cast::<u8>();
+    let is_equal = |(at, piece): (usize, &[u8; wide::PIECE])| {
+        // SAFETY: `whole` bytes from `off` on are inside the slice (wide::W1).
+        unsafe { wide::equal_64(from.add(off + at * wide::PIECE), piece) }
+    };
+    let begin_equal = pieces.iter().enumerate().all(is_equal);
+    begin_equal && compare(words, off + whole, rest.len(), rest).is_eq()
+}
+
 /// Prefetches the cache line that holds byte `off`.
 #[inline(always)]
 pub fn prefetch(words: &[AtomicU64], off: usize) {

@@ -131,6 +131,33 @@ proptest! {
 }
 
 #[test]
+fn equal_finds_one_other_byte_anywhere() {
+    let model: Vec<u8> = (0..40 * 8).map(|n| (n * 7) as u8).collect();
+    let words = page(&model);
+    for off in [0, 1, 8, 13, 63] {
+        for len in 0..=model.len() - off {
+            let mut other = model[off..off + len].to_vec();
+            assert!(equal(&words, off, &other), "{len} bytes from {off} on");
+            if let Some(last) = other.last_mut() {
+                *last ^= 1;
+                assert!(!equal(&words, off, &other));
+                *other.last_mut().unwrap() ^= 1;
+            }
+            let middle = len / 2;
+            if len > 0 {
+                other[middle] ^= 0x80;
+                assert!(!equal(&words, off, &other));
+                other[middle] ^= 0x80;
+            }
+        }
+        let longer = [&model[off..], &[0; 70]].concat();
+        assert!(!equal(&words, off, &longer));
+    }
+    assert!(!equal(&words, model.len() + 8, &[1]));
+    assert!(!equal(&words, usize::MAX, &[1; 64]));
+}
+
+#[test]
 fn out_of_range_offsets_read_zero() {
     let w = page(&[1; 16]);
     assert_eq!(load_u64(&w, usize::MAX), 0);

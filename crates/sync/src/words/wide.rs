@@ -16,7 +16,10 @@ use std::mem::MaybeUninit;
 #[cfg(all(target_arch = "x86_64", not(any(loom, shuttle, miri))))]
 mod here {
     use std::arch::asm;
-    use std::arch::x86_64::{__m128i, _mm_storeu_si128};
+    use std::arch::x86_64::{
+        __m128i, _mm_and_si128, _mm_cmpeq_epi8, _mm_loadu_si128, _mm_movemask_epi8,
+        _mm_storeu_si128,
+    };
 
     pub const IS_HERE: bool = true;
 
@@ -88,6 +91,34 @@ mod here {
         }
     }
 
+    /// Whether 64 bytes are equal.
+    ///
+    /// # Safety
+    /// The caller guarantees that 64 bytes can be read at `from`.
+    #[inline(always)]
+    pub unsafe fn equal_64(from: *const u8, other: &[u8; 64]) -> bool {
+        let (a, b, c, d): (__m128i, __m128i, __m128i, __m128i);
+        let with: *const __m128i = other.as_ptr().cast();
+        // SAFETY: as in `copy_16`; `other` has 64 bytes.
+        unsafe {
+            asm!(
+                "movdqu {a}, xmmword ptr [{from}]",
+                "movdqu {b}, xmmword ptr [{from} + 16]",
+                "movdqu {c}, xmmword ptr [{from} + 32]",
+                "movdqu {d}, xmmword ptr [{from} + 48]",
+                from = in(reg) from,
+                a = out(xmm_reg) a, b = out(xmm_reg) b, c = out(xmm_reg) c, d = lateout(xmm_reg) d,
+                options(nostack, preserves_flags, readonly)
+            );
+            let a = _mm_cmpeq_epi8(a, _mm_loadu_si128(with));
+            let b = _mm_cmpeq_epi8(b, _mm_loadu_si128(with.add(1)));
+            let c = _mm_cmpeq_epi8(c, _mm_loadu_si128(with.add(2)));
+            let d = _mm_cmpeq_epi8(d, _mm_loadu_si128(with.add(3)));
+            let all = _mm_and_si128(_mm_and_si128(a, b), _mm_and_si128(c, d));
+            _mm_movemask_epi8(all) == 0xFFFF
+        }
+    }
+
     /// Copies 64 bytes.
     ///
     /// # Safety
@@ -138,9 +169,12 @@ mod here {
     pub unsafe fn copy_64(_: *const u8, _: *mut u8) {
         unreachable!("this machine has no wide loads")
     }
+    pub unsafe fn equal_64(_: *const u8, _: &[u8; 64]) -> bool {
+        unreachable!("this machine has no wide loads")
+    }
 }
 
-pub(super) use here::{IS_HERE, load_2, load_4, load_8};
+pub(super) use here::{IS_HERE, equal_64, load_2, load_4, load_8};
 
 /// Loads `N` bytes: 1, 2, 4, 8, or a multiple of 16.
 ///
