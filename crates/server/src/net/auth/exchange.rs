@@ -99,7 +99,12 @@ impl Exchange {
             Plugin::Native => NATIVE_PASSWORD,
             Plugin::Sha2 => CACHING_SHA2_PASSWORD,
         };
-        if client_plugin != Some(name.as_bytes()) {
+        // The server's first packet names the other plugin. A client without that one sends an
+        // empty answer and the name of its own plugin, and expects a challenge.
+        let without_challenge = plugin == Plugin::Native
+            && answer.is_empty()
+            && exchange.stored().is_some_and(|s| !s.is_empty());
+        if client_plugin != Some(name.as_bytes()) || without_challenge {
             exchange.salt = auth.new_salt();
             let salt = exchange.salt;
             return (exchange, Outcome::Switch { plugin: name, salt });

@@ -67,7 +67,6 @@ fn native_checks_directly_and_after_a_switch() {
     let auth = auth(None);
     let answer = scramble::native_answer(b"pw", &SALT_1);
     assert!(accepted(&begin(&auth, "nat", NATIVE_PASSWORD, &answer).1));
-    assert!(denied(&begin(&auth, "nat", NATIVE_PASSWORD, b"").1));
     assert!(denied(&begin(&auth, "nat", NATIVE_PASSWORD, &[1; 20]).1));
     assert!(accepted(&begin(&auth, "nfree", NATIVE_PASSWORD, b"").1));
     assert!(matches!(
@@ -82,6 +81,20 @@ fn native_checks_directly_and_after_a_switch() {
     assert_ne!(salt, SALT_1, "a new challenge");
     let answer = scramble::native_answer(b"pw", &salt);
     assert!(accepted(&e.answer(&auth, &answer, false)));
+}
+
+#[test]
+fn native_challenges_a_client_without_an_answer() {
+    let auth = auth(None);
+    let (mut e, o) = begin(&auth, "nat", NATIVE_PASSWORD, b"");
+    let Outcome::Switch { plugin, salt } = o else {
+        panic!("{o:?}")
+    };
+    assert_eq!(plugin, NATIVE_PASSWORD);
+    let answer = scramble::native_answer(b"pw", &salt);
+    assert!(accepted(&e.answer(&auth, &answer, false)));
+    let (mut e, _) = begin(&auth, "nat", NATIVE_PASSWORD, b"");
+    assert!(denied(&e.answer(&auth, b"", false)));
 }
 
 #[test]
