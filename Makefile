@@ -7,7 +7,7 @@ CARGO   ?= cargo
 # Extra words for bench/demo.
 DEMO ?=
 
-.PHONY: help run demo build test tidy check-format check-lints check-unit check-models check-sql check-collations check-isolation check-privileges check-clients check-replication check-apps apps check-lab bounded crash check-deep \
+.PHONY: help run demo build test tidy check-format check-lints check-unit check-models check-sql check-collations check-isolation check-privileges check-clients check-replication check-sharded run-sharded check-apps apps check-lab bounded crash check-deep \
         compare-answers compare-digest day-in-the-life recovery-time stalls beside-writers commits idle \
         lockstep check-lockstep suites differential record fixture-v1 bench bench-sysbench bench-cliffs bench-queries bench-join-orders bench-replication bench-engine bench-instructions sim sim-planted clean test-tools
 
@@ -19,6 +19,12 @@ build: ## the release binary
 
 run: build ## build, create DATADIR if there is none, serve on 127.0.0.1:PORT
 	exec "$${CARGO_TARGET_DIR:-target}/release/nfold" serve --datadir "$(DATADIR)" --port "$(PORT)"
+
+# Its own defaults: make run-sharded PORT=3320 DATADIR=/var/lib/sharded
+SHARDED_PORT = $(if $(filter file,$(origin PORT)),3307,$(PORT))
+SHARDED_DATADIR = $(if $(filter file,$(origin DATADIR)),sharded,$(DATADIR))
+run-sharded: build ## two nodes behind ShardingSphere-Proxy, on 127.0.0.1:3307 (docs/scale-out.md)
+	NFOLD="$${CARGO_TARGET_DIR:-target}/release/nfold" exec tools/sharded/serve --datadir "$(SHARDED_DATADIR)" --port "$(SHARDED_PORT)"
 
 test-tools: ## what the tests need from Debian's packages
 	@tests/install-tools
@@ -69,6 +75,9 @@ check-clients: server-binary ## real clients over a real socket, bad input
 
 check-replication: server-binary ## a replica of a recorded binary log; of a MySQL, if NFOLD_REPLICATION_SOURCE names its port
 	tests/replication/run
+
+check-sharded: test-tools server-binary ## rows over two nodes behind ShardingSphere-Proxy and Spider: sysbench, XA transactions over kills
+	tests/sharded/run
 
 check-apps: test-tools server-binary ## WordPress, Roundcube, a Django project and the ORMs of Node.js: installed, filled, queried, compared with a real MySQL's recorded answers
 	tests/apps/wordpress/run
