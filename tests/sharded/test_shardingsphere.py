@@ -1,6 +1,7 @@
 """Two Nfolds behind ShardingSphere-Proxy: sysbench, and XA transactions over kills of a node and of
 the proxy (ROUNDS)."""
 
+import contextlib
 import os
 import shutil
 import tempfile
@@ -24,21 +25,28 @@ class Sharded:
     def __init__(self, srv):
         self.nodes = [srv, server.Server(OPTIONS)]
         self.directory = tempfile.mkdtemp(prefix="nfold-sharded-")
+        self.proxy = proxy.Proxy(self.directory, [node.port for node in self.nodes], server.free_port(), DATABASE,
+                                 timeout_ms=10000, recovery_ms=2000)
 
     def __enter__(self):
+        # A start that fails leaves no process behind.
+        with contextlib.ExitStack() as stack:
+            stack.push(self)
+            self.start()
+            stack.pop_all()
+        return self
+
+    def start(self):
         self.nodes[1].start()
         for node in self.nodes:
             with node.connect() as conn:
                 conn.cursor().execute(f"DROP DATABASE IF EXISTS {DATABASE}")
                 conn.cursor().execute(f"CREATE DATABASE {DATABASE}")
-        self.proxy = proxy.Proxy(self.directory, [node.port for node in self.nodes], server.free_port(), DATABASE,
-                                 timeout_ms=10000, recovery_ms=2000)
         self.proxy.start()
-        return self
 
     def __exit__(self, kind, *_):
         if kind is not None:
-            print(self.proxy.tail(6000))
+            print(self.proxy.tail())
         self.proxy.stop()
         for node in self.nodes:
             if not node.alive():
@@ -47,7 +55,6 @@ class Sharded:
         shutil.rmtree(self.directory, ignore_errors=True)
 
     def connect(self):
-        # The driver's SET NAMES and SET autocommit are statements of the proxy, too.
         return pymysql.connect(host="127.0.0.1", port=self.proxy.port, user="root", password="", database=DATABASE, autocommit=True,
                                charset="utf8mb4", read_timeout=60)
 

@@ -1,6 +1,7 @@
 """Two Nfolds behind MariaDB's Spider: sysbench, and XA transactions over kills of a node
 (ROUNDS)."""
 
+import contextlib
 import os
 import subprocess
 import time
@@ -48,6 +49,14 @@ class Sharded:
         self.spider = mariadb.MariaDb(SPIDER)
 
     def __enter__(self):
+        # A start that fails leaves no process behind.
+        with contextlib.ExitStack() as stack:
+            stack.push(self)
+            self.start()
+            stack.pop_all()
+        return self
+
+    def start(self):
         self.nodes[1].start()
         for node in self.nodes:
             cur = node.connect().cursor()
@@ -62,12 +71,12 @@ class Sharded:
         for number, (node, host) in enumerate(zip(self.nodes, HOSTS)):
             cur.execute(f"CREATE SERVER shard_{number} FOREIGN DATA WRAPPER mysql "
                         f"OPTIONS (HOST '{host}', PORT {node.port}, USER 'sb', PASSWORD 'sb', DATABASE '{DATABASE}')")
-        return self
 
     def __exit__(self, kind, *_):
-        if kind is not None:
-            print(self.spider.said())
-        self.spider.__exit__()
+        if self.spider.process is not None:
+            if kind is not None:
+                print(self.spider.said())
+            self.spider.__exit__()
         for node in self.nodes:
             if not node.alive():
                 node.start()

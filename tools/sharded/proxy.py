@@ -148,6 +148,8 @@ class Proxy:
 
     def tail(self, n=3000):
         """The last `n` bytes of its messages."""
+        if self.process is None:
+            return "the proxy has not started"
         with open(os.path.join(self.directory, "log"), "rb") as f:
             f.seek(0, 2)
             f.seek(max(0, f.tell() - n))
