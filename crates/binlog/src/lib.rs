@@ -22,7 +22,6 @@
 //! `mariadb` names MariaDB's.
 #![forbid(unsafe_code)]
 
-pub mod base64;
 mod branch;
 mod collations;
 mod error;

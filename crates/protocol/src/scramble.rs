@@ -250,7 +250,7 @@ fn crypt_base64(d: &[u8; 32]) -> [u8; DIGEST_CHARS] {
 /// a zero byte, xor the salt, encrypted by the server's RSA key. `key` is the PEM text that the
 /// server sends. `None` if it is no such key.
 pub fn sealed_password(key: &[u8], password: &[u8], salt: &[u8]) -> Option<Vec<u8>> {
-    let key = PublicEncryptingKey::from_der(&pem(key)?).ok()?;
+    let key = PublicEncryptingKey::from_der(&contents_of_pem(key)?).ok()?;
     let key = OaepPublicEncryptingKey::new(key).ok()?;
     let pairs = password.iter().zip(salt.iter().cycle());
     let masked: Vec<u8> = pairs.map(|(byte, salt)| byte ^ salt).collect();
@@ -261,31 +261,9 @@ pub fn sealed_password(key: &[u8], password: &[u8], salt: &[u8]) -> Option<Vec<u
     Some(sealed)
 }
 
-/// Decodes a PEM text: the base64 between its two marker lines.
-fn pem(text: &[u8]) -> Option<Vec<u8>> {
-    let text = std::str::from_utf8(text).ok()?;
-    let body = text.split("-----").nth(2)?;
-    let (mut out, mut bits, mut have) = (Vec::new(), 0u32, 0);
-    for b in body
-        .bytes()
-        .filter(|b| !b.is_ascii_whitespace() && *b != b'=')
-    {
-        let digit = match b {
-            b'A'..=b'Z' => b - b'A',
-            b'a'..=b'z' => b - b'a' + 26,
-            b'0'..=b'9' => b - b'0' + 52,
-            b'+' => 62,
-            b'/' => 63,
-            _ => return None,
-        };
-        bits = bits << 6 | u32::from(digit);
-        have += 6;
-        if have >= 8 {
-            have -= 8;
-            out.push((bits >> have) as u8);
-        }
-    }
-    Some(out)
+/// The contents of a PEM text.
+fn contents_of_pem(text: &[u8]) -> Option<Vec<u8>> {
+    Some(pem::parse(text).ok()?.into_contents())
 }
 
 #[cfg(test)]
@@ -296,9 +274,12 @@ mod tests {
     #[test]
     fn pem_is_base64_between_its_lines() {
         let text = b"-----BEGIN PUBLIC KEY-----\nAAEC\n/w==\n-----END PUBLIC KEY-----\n";
-        assert_eq!(pem(text), Some(vec![0, 1, 2, 255]));
-        assert_eq!(pem(b"no key at all"), None);
-        assert_eq!(pem(b"-----BEGIN-----\n!!!!\n-----END-----"), None);
+        assert_eq!(contents_of_pem(text), Some(vec![0, 1, 2, 255]));
+        assert_eq!(contents_of_pem(b"no key at all"), None);
+        assert_eq!(
+            contents_of_pem(b"-----BEGIN-----\n!!!!\n-----END-----"),
+            None
+        );
         assert_eq!(sealed_password(text, b"secret\0", &[1; 20]), None);
     }
 

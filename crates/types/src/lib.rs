@@ -6,6 +6,7 @@
 #![deny(unsafe_code)]
 
 mod append_cursor;
+pub mod base64;
 pub mod charset;
 mod checkpoint;
 pub mod collation;

@@ -151,29 +151,10 @@ fn write_unquoted(scalar: Scalar<'_>, line_break: &[u8], out: &mut Vec<u8>) {
             out.extend_from_slice(b"base64:type");
             write_u64(u64::from(field_type.0), out);
             out.push(b':');
-            write_base64(bytes, line_break, out);
+            // As MySQL breaks it.
+            nfold_types::base64::encode_lines(bytes, line_break, out);
         }
         _ => {}
-    }
-}
-
-fn write_base64(bytes: &[u8], line_break: &[u8], out: &mut Vec<u8>) {
-    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    for (i, group) in bytes.chunks(3).enumerate() {
-        // MySQL breaks the line after 76 characters.
-        if i > 0 && i % 19 == 0 {
-            out.extend_from_slice(line_break);
-        }
-        let mut bits = [0; 3];
-        bits[..group.len()].copy_from_slice(group);
-        let bits = u32::from_be_bytes([0, bits[0], bits[1], bits[2]]);
-        for place in 0..4 {
-            out.push(if place <= group.len() {
-                ALPHABET[(bits >> (18 - 6 * place) & 63) as usize]
-            } else {
-                b'='
-            });
-        }
     }
 }
 

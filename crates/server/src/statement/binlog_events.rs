@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
-use nfold_binlog::{Event, Header, base64, event_name};
+use nfold_binlog::{Event, Header, event_name};
 use nfold_exec::{Checkpoints, ExecCx};
 use nfold_sql::ast::Statement;
 use nfold_sql::parser::parse_stoppable;
-use nfold_types::{ErrorCode, SqlError};
+use nfold_types::{ErrorCode, SqlError, base64};
 
 use super::dispatch::{commits, leaves_data};
 use crate::replication::apply_rows;
@@ -37,8 +37,13 @@ impl Session {
         if text.is_empty() {
             return Err(syntax());
         }
-        let bytes = base64::decode(text);
-        let bytes = bytes.ok_or_else(|| SqlError::new(ErrorCode::ER_BASE64_DECODE_ERROR, &[]))?;
+        let mut bytes = Vec::new();
+        // Another text may follow the padding of the one before.
+        for part in text.chunk_by(|a, b| *a != b'=' || *b == b'=') {
+            let part = base64::decode(part, &Checkpoints::new(cx))?;
+            let malformed = || SqlError::new(ErrorCode::ER_BASE64_DECODE_ERROR, &[]);
+            bytes.extend(part.ok_or_else(malformed)?);
+        }
         let mut events = Vec::new();
         let mut rest = &bytes[..];
         while !rest.is_empty() {

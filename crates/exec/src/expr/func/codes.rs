@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use nfold_plan::expr::{Class, Coercibility, Expr, ExprKind, ExprType};
 use nfold_plan::func::{ANY_ARGS, Infer, infer_int};
-use nfold_types::{CollationId, DateTime, ErrorCode, SqlError, Time, TypeKind, Value};
+use nfold_types::{CollationId, DateTime, ErrorCode, SqlError, Time, TypeKind, Value, base64};
 
 use super::builtin::{Evaluated, Func, Inferred, PIECE_BYTES, Pace, arg, func};
 use crate::expr::eval::{EvalCx, Val, convert};
@@ -408,7 +408,8 @@ fn eval_char<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluate
     Ok(Val::string(out))
 }
 
-const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+/// The bytes of TO_BASE64 between two checkpoints: whole lines.
+const BASE64_BYTES: usize = PIECE_BYTES / base64::LINE_BYTES * base64::LINE_BYTES;
 
 fn infer_to_base64(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
     let chars = args[0].ty.byte_length();
@@ -419,37 +420,15 @@ fn infer_to_base64(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
 /// TO_BASE64 (RFC 2045), in lines of 76 characters.
 fn eval_to_base64<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
     let bytes = arg!(cx.bytes(&args[0]));
-    let out = encode_base64(cx, &bytes)?;
-    cx.checked_string(out, "to_base64")
-}
-
-/// The number of input bytes in one line of base64.
-const LINE_BYTES: usize = 57;
-
-fn encode_base64(cx: &EvalCx<'_>, bytes: &[u8]) -> Result<Vec<u8>, SqlError> {
-    let mut out = Vec::with_capacity(bytes.len() / 3 * 4 + bytes.len() / LINE_BYTES + 5);
-    for (n, line) in bytes.chunks(LINE_BYTES).enumerate() {
-        cx.checkpoint(line.len() as u64)?;
+    let mut out = Vec::new();
+    for (n, piece) in bytes.chunks(BASE64_BYTES).enumerate() {
+        cx.checkpoint(piece.len() as u64)?;
         if n > 0 {
             out.push(b'\n');
         }
-        let (groups, rest) = line.as_chunks::<3>();
-        let start = out.len();
-        out.resize(start + 4 * groups.len(), 0);
-        for (to, &[a, b, c]) in out[start..].as_chunks_mut::<4>().0.iter_mut().zip(groups) {
-            let bits = u32::from_be_bytes([0, a, b, c]);
-            let symbol = |shift: u32| BASE64[(bits >> shift & 63) as usize];
-            *to = [symbol(18), symbol(12), symbol(6), symbol(0)];
-        }
-        if let [a, rest @ ..] = rest {
-            let b = rest.first();
-            let bits = u32::from_be_bytes([0, *a, b.copied().unwrap_or(0), 0]);
-            let symbol = |shift: u32| BASE64[(bits >> shift & 63) as usize];
-            let third = b.map_or(b'=', |_| symbol(6));
-            out.extend_from_slice(&[symbol(18), symbol(12), third, b'=']);
-        }
+        base64::encode_lines(piece, b"\n", &mut out);
     }
-    Ok(out)
+    cx.checked_string(out, "to_base64")
 }
 
 fn infer_from_base64(_: &Infer<'_>, args: &mut [Expr]) -> Inferred {
@@ -461,52 +440,7 @@ fn infer_from_base64(_: &Infer<'_>, args: &mut [Expr]) -> Inferred {
 
 fn eval_from_base64<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
     let text = arg!(cx.bytes(&args[0]));
-    Ok(decode_base64(cx, &text)?.map_or(Val::Null, Val::string))
-}
-
-/// Marks bytes that are no base64 symbol.
-const NO_SYMBOL: u8 = 0xFF;
-
-/// The value of each base64 symbol.
-static BASE64_NUMBERS: [u8; 256] = {
-    let mut numbers = [NO_SYMBOL; 256];
-    let mut n = 0;
-    while n < BASE64.len() {
-        numbers[BASE64[n] as usize] = n as u8;
-        n += 1;
-    }
-    numbers
-};
-
-fn decode_base64(cx: &EvalCx<'_>, text: &[u8]) -> Result<Option<Vec<u8>>, SqlError> {
-    let mut out = Vec::with_capacity(text.len() / 4 * 3 + 3);
-    let (mut bits, mut symbols, mut padding) = (0u32, 0usize, 0usize);
-    for (n, &b) in text.iter().enumerate() {
-        if n.is_multiple_of(PIECE_BYTES) {
-            cx.checkpoint(2 * PIECE_BYTES as u64)?;
-        }
-        let number = BASE64_NUMBERS[usize::from(b)];
-        if number == NO_SYMBOL {
-            match b {
-                b'=' => padding += 1,
-                b if b.is_ascii_whitespace() => continue,
-                _ => return Ok(None),
-            }
-        } else if padding > 0 {
-            return Ok(None);
-        }
-        bits = bits << 6 | u32::from(number & 63) & u32::from(b != b'=').wrapping_neg();
-        symbols += 1;
-        if symbols.is_multiple_of(4) {
-            out.extend_from_slice(&bits.to_be_bytes()[1..]);
-            bits = 0;
-        }
-    }
-    if !symbols.is_multiple_of(4) || padding > 2 {
-        return Ok(None);
-    }
-    out.truncate(out.len() - padding);
-    Ok(Some(out))
+    Ok(base64::decode(&text, cx.st.checkpoint)?.map_or(Val::Null, Val::string))
 }
 
 /// BIT_COUNT: the number of bits set in a binary string, or in the 64 bits of another value.

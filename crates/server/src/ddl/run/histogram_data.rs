@@ -10,7 +10,7 @@ use nfold_types::compare::compare;
 use nfold_types::convert::number::parse_decimal;
 use nfold_types::convert::store::{StoreCx, StoreMode, store_value};
 use nfold_types::temporal::parse::{parse_datetime, parse_time};
-use nfold_types::{CollationId, NoCheckpoint, TypeKind, Value, Warnings};
+use nfold_types::{CollationId, NoCheckpoint, TypeKind, Value, Warnings, base64};
 
 use super::histogram::BUCKETS_MAX;
 
@@ -310,7 +310,8 @@ impl Reader<'_> {
             }
             (H::String, Json::String(text)) => {
                 let symbols = text.strip_prefix(STRING_PREFIX).ok_or_else(malformed)?;
-                let bytes = base64(symbols).ok_or_else(malformed)?;
+                let bytes = base64::decode(symbols.as_bytes(), &NoCheckpoint);
+                let bytes = bytes.ok().flatten().ok_or_else(malformed)?;
                 let prefix = self.collation.known().char_prefix(&bytes, STRING_CHARS);
                 if prefix.len() < bytes.len() {
                     return Err(outside());
@@ -411,50 +412,5 @@ fn check_shares(
             Err("The null values fraction should be 0 or 1.".into())
         }
         None => Ok(()),
-    }
-}
-
-/// The bytes that a text in base64 stands for.
-fn base64(text: &str) -> Option<Vec<u8>> {
-    let symbols = text.trim_end_matches('=').as_bytes();
-    let padding = text.len() - symbols.len();
-    if !text.len().is_multiple_of(4) || padding > 2 {
-        return None;
-    }
-    let mut out = Vec::with_capacity(symbols.len() / 4 * 3 + 3);
-    for group in symbols.chunks(4) {
-        let mut bits = 0u32;
-        for n in 0..4 {
-            let number = match group.get(n) {
-                None => 0,
-                Some(b @ b'A'..=b'Z') => b - b'A',
-                Some(b @ b'a'..=b'z') => b - b'a' + 26,
-                Some(b @ b'0'..=b'9') => b - b'0' + 52,
-                Some(b'+') => 62,
-                Some(b'/') => 63,
-                Some(_) => return None,
-            };
-            bits = bits << 6 | u32::from(number);
-        }
-        out.extend_from_slice(&bits.to_be_bytes()[1..group.len().min(4)]);
-    }
-    Some(out)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::base64;
-
-    #[test]
-    fn base64_symbols_become_bytes() {
-        let read = |text| base64(text).map(|bytes| String::from_utf8(bytes).expect("ASCII"));
-        assert_eq!(read(""), Some(String::new()));
-        assert_eq!(read("YQ=="), Some("a".into()));
-        assert_eq!(read("YWI="), Some("ab".into()));
-        assert_eq!(read("YWJj"), Some("abc".into()));
-        assert_eq!(read("YWJjZA=="), Some("abcd".into()));
-        for malformed in ["YQ", "YQ=", "Y===", "Y*==", "YQ==YQ=="] {
-            assert_eq!(read(malformed), None, "{malformed}");
-        }
     }
 }
