@@ -196,7 +196,7 @@ bench-cliffs: build ## situations in which servers collapse, at three sizes each
 
 # Extra words for it: QUERIES='--scale 1 --keys primary --mysql-dist DIR'.
 QUERIES ?=
-bench-queries: build ## the 22 queries of TPC-H beside MariaDB and MySQL
+bench-queries: build ## the 22 queries of TPC-H, or with QUERIES='--set tpcds' the 99 of TPC-DS, beside MariaDB and MySQL
 	bench/queries/run $(QUERIES)
 
 # Extra words for it: REPLICATION='--time 20 --mysql-dist DIR'.
