@@ -48,6 +48,14 @@ impl Table {
         }
     }
 
+    /// The greatest value of the AUTO_INCREMENT column's type. As in InnoDB, values that rows use
+    /// raise the counter up to it, and not beyond.
+    fn auto_increment_max(&self) -> u64 {
+        let column = self.def().columns.iter().find(|c| c.auto_increment);
+        let range = column.and_then(|c| c.ty.int_range());
+        range.map_or(u64::MAX, |(_, max)| max as u64)
+    }
+
     fn header_page(&self) -> PageId {
         PageId {
             space: self.def().space,
@@ -129,9 +137,10 @@ impl Table {
                 .saturating_add((n.max(1) - 1).saturating_mul(increment))
                 .saturating_add(1)
         };
+        let max = self.auto_increment_max();
         let mut next = self.auto_increment.load(Relaxed);
         loop {
-            let end = end_of(first_from(next));
+            let end = end_of(first_from(next)).min(max).max(next);
             self.cover(store, Counter::AutoIncrement, end)?;
             match self
                 .auto_increment
@@ -148,7 +157,8 @@ impl Table {
     pub fn auto_increment_give_back(&self, first: u64, n: u64, increment: u64) -> bool {
         let end = first
             .saturating_add((n.max(1) - 1).saturating_mul(increment.max(1)))
-            .saturating_add(1);
+            .saturating_add(1)
+            .min(self.auto_increment_max());
         let counter = &self.auto_increment;
         counter
             .compare_exchange(end, first, Relaxed, Relaxed)
@@ -157,9 +167,14 @@ impl Table {
 
     /// A row came with `value` of its own: later automatic values are above it.
     pub fn auto_increment_observe(&self, value: u64) -> Result<(), Stop> {
+        // `auto_increment_begin` may set a value beyond the type, which no row gets.
+        self.auto_increment_begin(value.saturating_add(1).min(self.auto_increment_max()))
+    }
+
+    /// Raises the value that the next row without one gets to `end`.
+    pub(crate) fn auto_increment_begin(&self, end: u64) -> Result<(), Stop> {
         let store = self.store();
         self.load_counters(store)?;
-        let end = value.saturating_add(1);
         if end > self.auto_increment.load(Relaxed) {
             self.cover(store, Counter::AutoIncrement, end)?;
             self.auto_increment.fetch_max(end, Relaxed);

@@ -275,7 +275,7 @@ impl Engine {
         if first > 1 && new.auto_increment_column().is_some() {
             let store = &self.shared().store;
             let table = Table::new(Arc::new(new.clone()), store.clone());
-            finish(wait, || table.auto_increment_observe(first - 1))?;
+            finish(wait, || table.auto_increment_begin(first))?;
             table.save_counters(store)?;
         }
         Ok(())
@@ -285,7 +285,7 @@ impl Engine {
     pub fn start_auto_increment(&self, table: TableId, first: u64) -> Result<(), EngineError> {
         match (first, self.table(table)) {
             (0 | 1, _) | (_, None) => Ok(()),
-            (_, Some(table)) => block(|| table.auto_increment_observe(first - 1)),
+            (_, Some(table)) => block(|| table.auto_increment_begin(first)),
         }
     }
 

@@ -137,12 +137,11 @@ impl AutoIncrement {
             return Ok(None);
         }
         let v = self.next(rt, table)?;
-        if v == u64::MAX {
+        // The table gives the last value of the type again, so the error is that of a duplicate
+        // key. A statement that needs several values fails at the first one beyond.
+        if v == u64::MAX || v > ty.int_range().map_or(u64::MAX, |(_, max)| max as u64) {
             return Err(SqlError::new(ErrorCode::ER_AUTOINC_READ_FAILED, &[]));
         }
-        // Beyond the last value of the type the last value is returned again, so the error is that
-        // of a duplicate key.
-        let v = v.min(ty.int_range().map_or(u64::MAX, |(_, max)| max as u64));
         *value = match ty.kind {
             TypeKind::Double => Value::Double(v as f64),
             TypeKind::Float => Value::Float(v as f32),

@@ -14,9 +14,15 @@ use crate::query::subquery::{BlockSubqueries, CachedSubquery};
 
 impl Inserting<'_, '_> {
     /// Handles a duplicate in unique index `index`. `None`: insert the row again; otherwise whether
-    /// the row counts as inserted.
-    pub(super) fn resolve_conflict(&mut self, index: usize) -> Result<Option<bool>, SqlError> {
-        if self.plan.replace {
+    /// the row counts as inserted. `made`: the row's automatic value.
+    pub(super) fn resolve_conflict(
+        &mut self,
+        index: usize,
+        made: Option<u64>,
+    ) -> Result<Option<bool>, SqlError> {
+        // As in MySQL, an automatic value replaces no row, so the end of its type is an error.
+        let replaces = self.plan.replace && !(made.is_some() && self.is_automatic_key(index));
+        if replaces {
             if self.find_conflicting(index)? && self.replaces_itself(index)? {
                 self.affected += 1;
                 return Ok(Some(true));
@@ -40,12 +46,19 @@ impl Inserting<'_, '_> {
         self.duplicates += 1;
         let table = self.table;
         let error = duplicate_error(self.rt, table, index, self.changes.inserted());
-        if !self.plan.ignore {
+        if !self.plan.ignore || self.plan.replace {
             return Err(error);
         }
         let mut warnings = self.rt.warnings.borrow_mut();
         warnings.push_error(Level::Warning, &error);
         Ok(Some(false))
+    }
+
+    /// Whether the index begins with the AUTO_INCREMENT column.
+    fn is_automatic_key(&self, index: usize) -> bool {
+        let def = self.table.def();
+        let first = def.indexes[index].parts.first();
+        first.is_some_and(|part| def.auto_increment_column() == Some(part.column))
     }
 
     /// Locks and reads the existing row with the same key. Returns false if it no longer exists.
@@ -90,7 +103,7 @@ impl Inserting<'_, '_> {
 
     /// ON DUPLICATE KEY UPDATE: updates the existing row. Returns whether it has changed.
     fn update_conflicting(&mut self) -> Result<bool, SqlError> {
-        let rt = self.rt;
+        let (rt, number) = (self.rt, self.number());
         let table = self.table;
         let kept = CachedSubquery::of(&self.plan.subqueries);
         let subqueries = BlockSubqueries::new(rt, &self.plan.subqueries, &kept);
@@ -114,7 +127,7 @@ impl Inserting<'_, '_> {
                 places: None,
             };
         }
-        if !assigner.apply(rt, &self.values, &state, old, rows, self.rows, image)? {
+        if !assigner.apply(rt, &self.values, &state, old, rows, number, image)? {
             return Ok(false);
         }
         match self.changes.update(rt)? {

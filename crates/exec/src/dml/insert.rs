@@ -135,6 +135,8 @@ pub(super) struct Inserting<'i, 's> {
     pub unchanged: u64,
     /// The number of rows that a constraint rejected (IGNORE).
     pub refused: u64,
+    /// How many of them the row numbers of warnings leave out.
+    unnumbered: u64,
     /// The existing rows with a key of the current row.
     pub conflicting: RowBatch,
     pub later: LaterInserts,
@@ -231,6 +233,7 @@ pub(crate) fn insert(
         duplicates: 0,
         unchanged: 0,
         refused: 0,
+        unnumbered: 0,
         conflicting: RowBatch::new(),
         later: LaterInserts::default(),
     };
@@ -354,23 +357,24 @@ impl<'i> Inserting<'i, '_> {
                 let (members, width) = rt.params.rows(*n);
                 let from = rt.env.collation();
                 let def = self.table.def();
-                let mut at = 0;
+                let (mut at, mut row) = (0, 0);
                 for (value, binary) in members {
                     if at == 0 {
                         self.begin_row()?;
+                        row = self.number();
                     }
                     let c = plan.columns[at];
                     let column = &def.columns[c];
                     let stored = match value {
                         ValueRef::Bytes(b) if binary && column.ty.is_numeric() => {
                             let number = binary_number(b, column.ty.is_integer());
-                            self.values.store_ref(rt, column, number, from, self.rows)
+                            self.values.store_ref(rt, column, number, from, row)
                         }
                         _ if binary => {
                             self.values
-                                .store_ref(rt, column, value, CollationId::BINARY, self.rows)
+                                .store_ref(rt, column, value, CollationId::BINARY, row)
                         }
-                        _ => self.values.store_ref(rt, column, value, from, self.rows),
+                        _ => self.values.store_ref(rt, column, value, from, row),
                     };
                     self.row[c] =
                         stored.map_err(|e| documents::with_table(e, &def.name, &column.name))?;
@@ -456,7 +460,7 @@ impl<'i> Inserting<'i, '_> {
     ) -> Result<(), SqlError> {
         let column = self.plan.columns[i];
         let def = &self.table.def().columns[column];
-        let stored = self.values.store(cx, def, value, ty, self.rows);
+        let stored = self.values.store(cx, def, value, ty, self.number());
         let table = &self.table.def().name;
         self.row[column] = stored.map_err(|e| documents::with_table(e, table, &def.name))?;
         self.not_null(column)
@@ -486,6 +490,11 @@ impl<'i> Inserting<'i, '_> {
             true => self.rt.tick(),
             false => Ok(()),
         }
+    }
+
+    /// The number of the row at hand in the text of warnings.
+    pub(super) fn number(&self) -> u64 {
+        self.rows - self.unnumbered
     }
 
     /// Whether an expression, or a subquery in it, may name columns of the new row. It then sees
@@ -565,7 +574,7 @@ impl<'i> Inserting<'i, '_> {
                     st: state,
                 };
                 let v = cx.val(e)?;
-                let stored = self.values.store(&cx, column, v, &e.ty, self.rows);
+                let stored = self.values.store(&cx, column, v, &e.ty, self.number());
                 stored.map_err(|e| documents::with_table(e, &def.name, &column.name))?
             }
         };
@@ -631,6 +640,12 @@ impl<'i> Inserting<'i, '_> {
         };
         if refused {
             self.automatic.row_refused(table, made);
+            // As in MySQL, rows of VALUES behind it have the numbers that they had without it.
+            let is_values = !matches!(
+                self.plan.source,
+                InsertSource::Query(_) | InsertSource::File(_)
+            );
+            self.unnumbered += u64::from(is_values);
         }
         let inserted = written?;
         if !refused {
@@ -643,9 +658,6 @@ impl<'i> Inserting<'i, '_> {
     /// Where MySQL does so, counts the AUTO_INCREMENT value `v` of a row that is a duplicate.
     #[cold]
     fn count_duplicate(&mut self, table: &Table, v: u64) -> Result<(), SqlError> {
-        if !self.plan.on_duplicate.is_empty() {
-            self.automatic.observe(self.rt, v);
-        }
         match self.plan.source {
             InsertSource::Query(_) => self.rt.drive(|_| table.auto_increment_observe(v)),
             _ => Ok(()),
@@ -681,7 +693,7 @@ impl<'i> Inserting<'i, '_> {
             layout,
             values: &self.values,
             state,
-            number: self.rows,
+            number: self.number(),
         };
         row.value(e, column, &image)
     }
@@ -732,7 +744,7 @@ impl<'i> Inserting<'i, '_> {
             if let Some(v) = self.automatic.given {
                 self.count_duplicate(table, v)?;
             }
-            if let Some(inserted) = self.resolve_conflict(index)? {
+            if let Some(inserted) = self.resolve_conflict(index, made)? {
                 return Ok(inserted);
             }
         }
