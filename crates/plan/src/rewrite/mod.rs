@@ -19,9 +19,10 @@
 //! 16. [`grouped`]: a correlated aggregate subquery becomes groups that are computed once.
 //! 17. [`semi_joins`]: EXISTS and IN over one table become semi joins, NOT EXISTS and NOT IN anti
 //!     joins. It runs after all blocks have been rewritten.
-//! 18. [`rank_order`]: the rows of a full-text search come in the order of their ranks.
-//! 19. [`document_paths`]: JSON columns are marked of which only a part is needed.
-//! 20. [`shared_rows`]: equal derived tables are computed once.
+//! 18. [`inner_tables`]: tables of an IN subquery that only restrict its rows become semi joins.
+//! 19. [`rank_order`]: the rows of a full-text search come in the order of their ranks.
+//! 20. [`document_paths`]: JSON columns are marked of which only a part is needed.
+//! 21. [`shared_rows`]: equal derived tables are computed once.
 
 mod arrays;
 mod decided;
@@ -31,6 +32,7 @@ mod distinct;
 mod document_paths;
 mod generated;
 mod grouped;
+mod inner_tables;
 mod member_texts;
 mod merge;
 mod outer_joins;

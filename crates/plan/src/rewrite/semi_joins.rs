@@ -22,6 +22,7 @@ use nfold_catalog::TableDef;
 use nfold_sql::ast::BinaryOp;
 
 use super::decorrelate::{is_plain, is_repeatable};
+use super::inner_tables;
 use crate::logical::context::PlanCx;
 use crate::logical::expr::{Class, CmpKind, ColumnAt, Expr, ExprKind, ExprType, SubqueryUse};
 use crate::logical::mode::Switches;
@@ -54,6 +55,9 @@ fn block(cx: &PlanCx<'_>, block: &mut Block) {
     let nested = block.subqueries.iter_mut();
     for sub in nested.filter(|sub| sub.decorrelated.is_none()) {
         join_subqueries(cx, &mut sub.query);
+        if cx.switches.has(Switches::SEMIJOIN) {
+            inner_tables::make_semi(cx, sub);
+        }
     }
 }
 
@@ -313,7 +317,7 @@ fn are_unique(defs: &[&TableDef], first: u16, on: &[Expr]) -> bool {
 /// Whether at most one row of table `slot` passes the conditions for each row of the others, except
 /// those in `unknown`: they equate all parts of a unique key, in comparisons that two different
 /// values of a column cannot both pass.
-fn is_unique(def: &TableDef, slot: u16, unknown: u64, on: &[Expr]) -> bool {
+pub(super) fn is_unique(def: &TableDef, slot: u16, unknown: u64, on: &[Expr]) -> bool {
     let equated = on.iter().filter_map(|e| equated_column(e, slot, unknown));
     let equated: Vec<usize> = equated.collect();
     def.indexes.iter().any(|index| {
@@ -389,7 +393,7 @@ pub(super) fn may_be_null(block: &Block, e: &Expr) -> bool {
 }
 
 /// The slots that an expression without subqueries reads, as a bit set.
-fn slots_of(e: &Expr) -> u64 {
+pub(super) fn slots_of(e: &Expr) -> u64 {
     let mut slots = 0;
     e.any(&mut |e| {
         slots |= e.as_column().map_or(0, |at| 1u64 << at.table.min(63));
