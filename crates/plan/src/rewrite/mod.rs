@@ -2,27 +2,28 @@
 //! have been rewritten before. The rules in their order:
 //!
 //! 1. [`member_texts`]: members of ENUM and SET are compared with subqueries by their text.
-//! 2. [`unions`]: EXISTS and IN over a correlated UNION become one for each of its sides.
-//! 3. [`quantified`]: correlated ANY and ALL become EXISTS.
-//! 4. [`redundant`]: a subquery loses the clauses that its use does not need.
-//! 5. [`distinct`]: DISTINCT becomes a grouping by the whole row.
-//! 6. [`merge`]: derived tables, views and common table expressions become part of the block.
-//! 7. [`pad`]: PAD_CHAR_TO_FULL_LENGTH becomes a function call around CHAR columns.
-//! 8. [`decided`]: literals decide AND and OR.
-//! 9. [`disjunctions`]: conditions that all branches of an OR share are moved out of it.
-//! 10. [`row_lists`]: OR of equalities of the same columns becomes IN over rows.
-//! 11. [`generated`]: an indexed generated column replaces its expression.
-//! 12. [`arrays`]: an indexed array replaces its document in MEMBER OF and its kin.
-//! 13. [`outer_joins`]: outer joins whose NULL-extended rows are rejected become inner joins.
-//! 14. [`push_down`]: conditions on derived tables that are not merged are tested inside them.
-//! 15. [`decorrelate`]: a correlated EXISTS or IN becomes a set that is computed once.
-//! 16. [`grouped`]: a correlated aggregate subquery becomes groups that are computed once.
-//! 17. [`semi_joins`]: EXISTS and IN over one table become semi joins, NOT EXISTS and NOT IN anti
+//! 2. [`small_sums`]: arithmetic over literals with a small value has a narrow type.
+//! 3. [`unions`]: EXISTS and IN over a correlated UNION become one for each of its sides.
+//! 4. [`quantified`]: correlated ANY and ALL become EXISTS.
+//! 5. [`redundant`]: a subquery loses the clauses that its use does not need.
+//! 6. [`distinct`]: DISTINCT becomes a grouping by the whole row.
+//! 7. [`merge`]: derived tables, views and common table expressions become part of the block.
+//! 8. [`pad`]: PAD_CHAR_TO_FULL_LENGTH becomes a function call around CHAR columns.
+//! 9. [`decided`]: literals decide AND and OR.
+//! 10. [`disjunctions`]: conditions that all branches of an OR share are moved out of it.
+//! 11. [`row_lists`]: OR of equalities of the same columns becomes IN over rows.
+//! 12. [`generated`]: an indexed generated column replaces its expression.
+//! 13. [`arrays`]: an indexed array replaces its document in MEMBER OF and its kin.
+//! 14. [`outer_joins`]: outer joins whose NULL-extended rows are rejected become inner joins.
+//! 15. [`push_down`]: conditions on derived tables that are not merged are tested inside them.
+//! 16. [`decorrelate`]: a correlated EXISTS or IN becomes a set that is computed once.
+//! 17. [`grouped`]: a correlated aggregate subquery becomes groups that are computed once.
+//! 18. [`semi_joins`]: EXISTS and IN over one table become semi joins, NOT EXISTS and NOT IN anti
 //!     joins. It runs after all blocks have been rewritten.
-//! 18. [`inner_tables`]: tables of an IN subquery that only restrict its rows become semi joins.
-//! 19. [`rank_order`]: the rows of a full-text search come in the order of their ranks.
-//! 20. [`document_paths`]: JSON columns are marked of which only a part is needed.
-//! 21. [`shared_rows`]: equal derived tables are computed once.
+//! 19. [`inner_tables`]: tables of an IN subquery that only restrict its rows become semi joins.
+//! 20. [`rank_order`]: the rows of a full-text search come in the order of their ranks.
+//! 21. [`document_paths`]: JSON columns are marked of which only a part is needed.
+//! 22. [`shared_rows`]: equal derived tables are computed once.
 
 mod arrays;
 mod decided;
@@ -44,6 +45,7 @@ mod redundant;
 mod row_lists;
 mod semi_joins;
 mod shared_rows;
+mod small_sums;
 mod unions;
 
 #[cfg(test)]
@@ -139,6 +141,9 @@ fn block(cx: &RewriteCx<'_>, block: &mut Block, limited: bool) -> Result<(), Sql
         }
     }
     member_texts::compare_texts(block);
+    if block.tables.len() > 1 {
+        small_sums::narrow(cx.plan, block);
+    }
     unions::split(cx.plan, block);
     quantified::make_exists(cx.plan, block);
     subqueries(cx, &mut block.subqueries)?;
@@ -158,6 +163,9 @@ fn block(cx: &RewriteCx<'_>, block: &mut Block, limited: bool) -> Result<(), Sql
 fn subqueries(cx: &RewriteCx<'_>, list: &mut [Subquery]) -> Result<(), SqlError> {
     for sub in list {
         redundant::remove_clauses(cx.plan, sub);
+        if let QueryBody::Block(block) = &mut sub.query.body {
+            small_sums::narrow(cx.plan, block);
+        }
         query(cx, &mut sub.query)?;
         if sub.correlated {
             let decorrelated = decorrelate::decorrelated(cx.plan, sub);
