@@ -151,14 +151,40 @@ pub(crate) fn in_list<'a>(
     list: &'a [(CmpKind, Expr)],
     negated: bool,
 ) -> Result<Option<bool>, SqlError> {
-    let x = as_text(cx, cx.val(expr)?, &expr.ty);
+    let x = cx.val(expr)?;
     if x.is_null() {
         return evaluated_beside_null(cx, e, expr, list);
+    }
+    if expr.ty.class() == Class::String && !matches!(x, Val::Bytes(_)) {
+        return in_list_of_text(cx, e, (expr, &x), list, negated);
     }
     match has_warned(cx, e) {
         true => cx.silently(|cx| in_list_of(cx, e, (expr, &x), list, negated)),
         false => in_list_of(cx, e, (expr, &x), list, negated),
     }
+}
+
+/// As [`in_list`], for an operand of a string type whose value `x` is a date or time. Among strings
+/// it is a string, but MySQL reads its number without reading that string.
+#[cold]
+fn in_list_of_text<'a>(
+    cx: &EvalCx<'a>,
+    e: &'a Expr,
+    (expr, x): (&'a Expr, &Val<'a>),
+    list: &'a [(CmpKind, Expr)],
+    negated: bool,
+) -> Result<Option<bool>, SqlError> {
+    let text = as_text(cx, x.clone(), &expr.ty);
+    let numbers = |(kind, _): &(CmpKind, Expr)| is_numeric(*kind);
+    if !list.iter().any(numbers) {
+        return in_list_of(cx, e, (expr, &text), list, negated);
+    }
+    walked(cx, (expr, [&text, x]), list, negated)
+}
+
+/// Whether a comparison reads both sides as numbers.
+fn is_numeric(kind: CmpKind) -> bool {
+    matches!(kind, CmpKind::Int | CmpKind::Decimal | CmpKind::Double)
 }
 
 /// Whether the members of the list of `e` have warned before the first row.
@@ -206,15 +232,16 @@ fn in_list_of<'a>(
     }
     if is_text_among_dates(cx, expr, list) {
         warn_among_dates(cx, e, (expr, x), list)?;
-        return cx.silently(|cx| walked(cx, (expr, x), list, negated));
+        return cx.silently(|cx| walked(cx, (expr, [x, x]), list, negated));
     }
-    walked(cx, (expr, x), list, negated)
+    walked(cx, (expr, [x, x]), list, negated)
 }
 
-/// As [`in_list`], comparing the members one by one with `x`, the value of `expr`.
+/// As [`in_list`], comparing the members one by one with the value of `expr`: `x`, and `number`
+/// where numbers are compared.
 fn walked<'a>(
     cx: &EvalCx<'a>,
-    (expr, x): (&'a Expr, &Val<'_>),
+    (expr, [x, number]): (&'a Expr, [&Val<'_>; 2]),
     list: &'a [(CmpKind, Expr)],
     negated: bool,
 ) -> Result<Option<bool>, SqlError> {
@@ -248,6 +275,7 @@ fn walked<'a>(
             unknown = true;
             continue;
         }
+        let x = if is_numeric(kind) { number } else { x };
         let none = kind == CmpKind::DateTime
             && several
             && (is_no_date(cx, x, &expr.ty) || is_no_date(cx, &v, &member.ty));
@@ -261,14 +289,14 @@ fn walked<'a>(
         if same_bits(x, &v) && is_walked(&expr.ty, list) {
             return Ok(Some(!negated));
         }
-        let number = kind == CmpKind::Double && member.ty.class().is_number();
+        let reads = kind == CmpKind::Double && member.ty.class().is_number();
         let sides = ((x, &expr.ty), (&v, &member.ty));
         // As in MySQL, a text beside numbers is read once, and warns once.
-        let found = match number && is_read && matches!(x, Val::Bytes(_)) {
+        let found = match reads && is_read && matches!(x, Val::Bytes(_)) {
             true => cx.silently(|cx| member_order(cx, kind, sides.0, sides.1, several)),
             false => member_order(cx, kind, sides.0, sides.1, several),
         };
-        is_read |= number;
+        is_read |= reads;
         let constant = || is_exact_constant(member);
         match exact(cx, kind, found, (expr, x), (constant, &v)) {
             Some(Ordering::Equal) => return Ok(Some(!negated)),
