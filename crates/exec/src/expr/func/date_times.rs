@@ -214,7 +214,10 @@ pub(super) fn whole_datetime<'a>(
 }
 
 /// As [`whole_datetime`], of a day that exists in its month.
-fn calendar_datetime<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<DateTime>, SqlError> {
+pub(super) fn calendar_datetime<'a>(
+    cx: &EvalCx<'a>,
+    e: &'a Expr,
+) -> Result<Option<DateTime>, SqlError> {
     asked(cx, e, TemporalTarget::calendar(false))
 }
 

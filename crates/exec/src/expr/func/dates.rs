@@ -12,8 +12,8 @@ use nfold_types::{
 
 use super::builtin::{Evaluated, Func, Inferred, arg, func, volatile};
 use super::date_times::{
-    calendar_date, date_of, dated, dated_time, fsp_of, text_of, time_point, warn_value,
-    week_format, whole_date, whole_datetime,
+    calendar_date, calendar_datetime, date_of, dated, dated_time, fsp_of, text_of, time_point,
+    warn_value, week_format, whole_date, whole_datetime,
 };
 use crate::expr::eval::convert::{TemporalTarget, TimePoint, cuts_fractions};
 use crate::expr::eval::{EvalCx, Val, compare, convert};
@@ -137,7 +137,12 @@ pub(super) static FUNCS: &[Func] = &[
         })
     }),
     func("to_seconds", (1, 1), infer_int_null::<21>, |cx, a, _| {
-        let d = arg!(whole_datetime(cx, &a[0]));
+        // As in MySQL, only a date or time that is no text or number may be a day that its month
+        // lacks, under ALLOW_INVALID_DATES.
+        let d = match a[0].ty.class().is_temporal() {
+            true => arg!(whole_datetime(cx, &a[0])),
+            false => arg!(calendar_datetime(cx, &a[0])),
+        };
         Ok(Val::Int(d.to_linear() / MICROS_PER_SECOND))
     }),
     func("time_to_sec", (1, 1), infer_int_null::<10>, |cx, a, _| {
