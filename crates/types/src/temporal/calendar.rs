@@ -110,7 +110,8 @@ impl WeekMode {
     }
 }
 
-/// (year, week): week 0 to 53, the year being the one that the week belongs to.
+/// (year, week): week 0 to 53, the year being the one that the week belongs to. As in MySQL, the
+/// days of a date without a month are counted in 32 bits: its week may be a number near 2^32 / 7.
 pub fn week(date: Date, mode: WeekMode) -> (u32, u32) {
     let daynr = day_number(date);
     let mut year = date.year();
@@ -137,9 +138,9 @@ pub fn week(date: Date, mode: WeekMode) -> (u32, u32) {
         first = (first + 53 * 7 - days) % 7;
     }
     let days = if late(first) {
-        i64::from(daynr) - (i64::from(first_daynr) + i64::from(7 - first))
+        daynr.wrapping_sub(first_daynr + (7 - first))
     } else {
-        i64::from(daynr) - (i64::from(first_daynr) - i64::from(first))
+        daynr.wrapping_sub(first_daynr.wrapping_sub(first))
     };
     if week_year && days >= 52 * 7 {
         let first = (first + 365 + is_leap(year) as u32) % 7;
@@ -147,5 +148,5 @@ pub fn week(date: Date, mode: WeekMode) -> (u32, u32) {
             return (year + 1, 1);
         }
     }
-    (year, (days / 7 + 1) as u32)
+    (year, days / 7 + 1)
 }

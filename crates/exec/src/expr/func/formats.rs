@@ -5,7 +5,7 @@ use nfold_plan::SqlMode;
 use nfold_plan::expr::{Expr, ExprKind, ExprType};
 use nfold_plan::func::{Infer, any_nullable};
 use nfold_types::temporal::calendar::{
-    WeekMode, date_of_day_number, day_number, day_of_year, days_in_month, week, weekday,
+    WeekMode, date_of_day_number, day_number, days_in_month, week, weekday,
 };
 use nfold_types::temporal::{MICROS_PER_SECOND, parse};
 use nfold_types::{
@@ -102,25 +102,33 @@ fn ordinal(n: u32) -> &'static str {
     }
 }
 
+/// The day of its year of any date: 0 or less for a date without a month.
+fn day_in_year(date: Date) -> i64 {
+    i64::from(day_number(date)) - i64::from(day_number(Date::new(date.year(), 1, 1))) + 1
+}
+
 /// Appends `date` and `time` in a format, with names of days and months of a locale. The hours may
-/// exceed a day. `None`: the format has a name of a day or month that the date does not have.
+/// exceed a day. `None`: the format has a field that the date does not have, or `date` is `None`
+/// and the format has a field of dates.
 fn fill(
     format: &str,
-    (date, time): (Date, (u32, u32, u32, u32)),
+    (date, time): (Option<Date>, (u32, u32, u32, u32)),
     names: &Locale,
     out: &mut String,
 ) -> Option<()> {
     use std::fmt::Write;
     let (hour, minute, second, micros) = time;
-    let whole = date.month() > 0 && date.day() > 0;
+    let full = date;
+    let date = full.unwrap_or(Date::ZERO);
     let number = || day_number(date);
-    let has_day = whole || date.year() > 0;
-    let day_name = |short| has_day.then(|| names.day(weekday(number()), short));
+    let has_day = date.month() > 0 || date.year() > 0;
+    let day = || has_day.then(|| weekday(number()));
+    let day_name = |short| Some(names.day(day()?, short));
     let month_name = |short| names.month(date.month(), short);
     let half = hour % 24;
     let twelve = (half + 11) % 12 + 1;
     let noon = if half < 12 { "AM" } else { "PM" };
-    let week_of = |mode: u32| week(date, WeekMode::new(mode));
+    let week_of = |mode: u32| Some(week(full?, WeekMode::new(mode)));
     let mut chars = format.chars();
     while let Some(c) = chars.next() {
         if c != '%' {
@@ -136,7 +144,7 @@ fn fill(
             'b' => write!(out, "{}", month_name(true)?),
             'W' => write!(out, "{}", day_name(false)?),
             'a' => write!(out, "{}", day_name(true)?),
-            'D' => write!(out, "{}{}", date.day(), ordinal(date.day())),
+            'D' => write!(out, "{}{}", full?.day(), ordinal(date.day())),
             'Y' => write!(out, "{:04}", date.year()),
             'y' => write!(out, "{:02}", date.year() % 100),
             'm' => write!(out, "{:02}", date.month()),
@@ -147,28 +155,21 @@ fn fill(
             'H' => write!(out, "{hour:02}"),
             'h' | 'I' => write!(out, "{twelve:02}"),
             'i' => write!(out, "{minute:02}"),
-            'j' => write!(
-                out,
-                "{:03}",
-                if whole {
-                    day_of_year(date)
-                } else {
-                    return None;
-                }
-            ),
+            // The zeros stand before the sign of a negative number.
+            'j' => write!(out, "{:0>3}", day_in_year(full?).to_string()),
             'k' => write!(out, "{hour}"),
             'l' => write!(out, "{twelve}"),
             'p' => write!(out, "{noon}"),
             'r' => write!(out, "{twelve:02}:{minute:02}:{second:02} {noon}"),
             'S' | 's' => write!(out, "{second:02}"),
             'T' => write!(out, "{hour:02}:{minute:02}:{second:02}"),
-            'U' => write!(out, "{:02}", week_of(0).1),
-            'u' => write!(out, "{:02}", week_of(1).1),
-            'V' => write!(out, "{:02}", week_of(2).1),
-            'v' => write!(out, "{:02}", week_of(3).1),
-            'X' => write!(out, "{:04}", week_of(2).0),
-            'x' => write!(out, "{:04}", week_of(3).0),
-            'w' => write!(out, "{}", (weekday(number()) + 1) % 7),
+            'U' => write!(out, "{:02}", week_of(0)?.1),
+            'u' => write!(out, "{:02}", week_of(1)?.1),
+            'V' => write!(out, "{:02}", week_of(2)?.1),
+            'v' => write!(out, "{:02}", week_of(3)?.1),
+            'X' => write!(out, "{:04}", week_of(2)?.0),
+            'x' => write!(out, "{:04}", week_of(3)?.0),
+            'w' => write!(out, "{}", (day()? + 1) % 7),
             other => write!(out, "{other}"),
         };
         written.ok()?;
@@ -198,7 +199,7 @@ fn format_piece_end(set: &Charset, format: &[u8]) -> usize {
 fn formatted<'a>(
     cx: &EvalCx<'a>,
     (format, ty): (&'a Expr, &'a ExprType),
-    date: Date,
+    date: Option<Date>,
     time: (u32, u32, u32, u32),
     negative: bool,
 ) -> Evaluated<'a> {
@@ -226,18 +227,12 @@ fn formatted<'a>(
 
 fn eval_date_format<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {
     let d = arg!(datetime_of(cx, &args[0]));
-    formatted(cx, (&args[1], ty), d.date(), d.time().parts(), false)
+    formatted(cx, (&args[1], ty), Some(d.date()), d.time().parts(), false)
 }
 
 fn eval_time_format<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {
     let t = arg!(time_point(cx, &args[0])).time();
-    formatted(
-        cx,
-        (&args[1], ty),
-        Date::new(0, 0, 0),
-        t.parts(),
-        t.is_negative(),
-    )
+    formatted(cx, (&args[1], ty), None, t.parts(), t.is_negative())
 }
 
 fn infer_from_unixtime(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
@@ -285,7 +280,13 @@ fn eval_from_unixtime<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -
     let Some(format) = args.get(1) else {
         return Ok(Val::DateTime(local));
     };
-    formatted(cx, (format, ty), local.date(), local.time().parts(), false)
+    formatted(
+        cx,
+        (format, ty),
+        Some(local.date()),
+        local.time().parts(),
+        false,
+    )
 }
 
 fn eval_get_format<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
