@@ -398,10 +398,19 @@ fn eval_field<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluat
     } else if compared == ComparedAs::Ints {
         let wanted = cx.integer(first)?;
         let value = cx.val(first)?;
-        let hashed = position_of(cx, rest, CmpKind::Int, (&value, &first.ty))?;
+        // As in MySQL, integers are equal if their 64 bits are: the table of constants compares
+        // their values, which is the same only for those of both kinds of BIGINT.
+        let unsigned = wanted.is_some_and(|n| i64::try_from(n).is_ok_and(|n| n >= 0));
+        let hashed = match unsigned {
+            true => position_of(cx, rest, CmpKind::Int, (&value, &first.ty))?,
+            false => None,
+        };
         match hashed {
             Some(position) => position,
-            None => place(rest, |e| Ok(cx.integer(e)? == wanted))?,
+            None => {
+                let bits = wanted.map(|n| n as u64);
+                place(rest, |e| Ok(cx.integer(e)?.map(|n| n as u64) == bits))?
+            }
         }
     } else if compared == ComparedAs::Decimals {
         let wanted = cx.decimal(first)?;
