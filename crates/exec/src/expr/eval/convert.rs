@@ -670,7 +670,8 @@ fn well_formed<'a>(
     from: &ExprType,
     set: &charset::Charset,
 ) -> Option<Cow<'a, [u8]>> {
-    let binary = from.class() == Class::String && from.col.charset().is_binary();
+    let bytes = from.class() == Class::String && from.col.charset().is_binary();
+    let binary = bytes || matches!(from.col.kind, TypeKind::Bit(_));
     let Some(at) = set.is_valid(&text).err().filter(|_| binary) else {
         return Some(text);
     };
