@@ -119,9 +119,10 @@ impl Description {
             }
             let kept = match kind {
                 ResultKind::Constant => false,
+                // MySQL computes it from the aggregates that it has stored.
+                ResultKind::OfAggregates => distinct_rows,
                 _ if self.windowed => true,
                 ResultKind::Aggregate => grouped,
-                ResultKind::OfAggregates => distinct_rows,
                 ResultKind::UncorrelatedSubquery => grouped || distinct_rows,
                 ResultKind::Value | ResultKind::Subquery => {
                     grouped || distinct_rows || stored_rows.sorted
