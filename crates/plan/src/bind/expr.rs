@@ -844,10 +844,13 @@ impl BlockBinder<'_> {
         if wide_sets::is_converted(name, &args) {
             return wide_sets::call(func, def, &infer, args);
         }
-        if let ("nullif", [a, b]) = (name, args.as_slice())
-            && let Some(converted) = self.as_compared(a, b)
-        {
-            args[0] = converted;
+        let mut compared = None;
+        if let ("nullif", [a, b]) = (name, args.as_slice()) {
+            if let Some(converted) = self.as_compared(a, b) {
+                args[0] = converted;
+            } else if let Some(number) = self.as_begun_number(a, b) {
+                compared = Some(std::mem::replace(&mut args[0], number));
+            }
         }
         self.check_arguments(name, &args);
         if let ("strcmp", [a, b]) = (name, args.as_mut_slice()) {
@@ -858,7 +861,7 @@ impl BlockBinder<'_> {
         }
         let mut ty = (def.infer)(&infer, &mut args)?;
         if let ("nullif", [a, b]) = (name, args.as_slice()) {
-            args[1] = self.nullif_equal([a, b])?;
+            args[1] = self.nullif_equal([compared.as_ref().unwrap_or(a), b])?;
         }
         ty.origin = def.origin(ty.origin);
         if name.starts_with("json_") {

@@ -1,12 +1,16 @@
 //! NULLIF: the comparison, and literals that take the type of a column beside them.
 
 use nfold_sql::ast::BinaryOp;
+use nfold_types::convert::number;
 use nfold_types::temporal::{DateFlags, parse};
 use nfold_types::{ColumnType, SqlError, TypeKind, Value};
 
 use super::BlockBinder;
 use super::cast::cast_to;
-use crate::logical::expr::{Expr, ExprKind, ExprType};
+use crate::logical::expr::{Class, Expr, ExprKind, ExprType};
+
+/// Each integer below this limit is a DOUBLE.
+const EXACT_END: f64 = (1_u64 << 53) as f64;
 
 impl BlockBinder<'_> {
     /// The first argument of NULLIF in the type of the second, if it is a literal beside a TIME,
@@ -31,6 +35,27 @@ impl BlockBinder<'_> {
             _ => return None,
         };
         Some(cast_to(literal.clone(), ty))
+    }
+
+    /// The number that NULLIF returns for a text literal beside a BIGINT column that does not have
+    /// all of the literal: it is the number with which the text begins, or 0. The comparison reads
+    /// the text, and warns of it.
+    pub(super) fn as_begun_number(&self, literal: &Expr, column: &Expr) -> Option<Expr> {
+        let to = self.column_behind(column)?.ty;
+        if to.kind != TypeKind::BigInt || to.unsigned || literal.ty.class() != Class::String {
+            return None;
+        }
+        let value = match &literal.kind {
+            ExprKind::Const(value) => value.clone(),
+            ExprKind::Param(n) => self.cx.literals?.read(*n)?,
+            _ => return None,
+        };
+        let Value::Bytes(text) = value else {
+            return None;
+        };
+        let number = number::parse_double(&text).value;
+        let exact = number.fract() == 0.0 && number.abs() < EXACT_END;
+        exact.then(|| Expr::constant(Value::Int(number as i64), ExprType::bigint(true)))
     }
 
     /// The equality that NULLIF of these arguments tests.
