@@ -290,6 +290,9 @@ impl BlockBinder<'_> {
             converted_once(&mut parts[0]);
         }
         self.check_bounds(&mut parts, &kinds);
+        if !negated && kinds == [CmpKind::DateTime; 2] {
+            self.check_equal_bounds(&parts);
+        }
         for (bound, kind) in parts[1..].iter().zip(&kinds) {
             if let CmpKind::String(collation) = kind {
                 self.check_text(bound, *collation);

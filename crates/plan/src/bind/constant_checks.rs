@@ -173,6 +173,30 @@ impl BlockBinder<'_> {
         }
     }
 
+    /// Records constant texts between which a date must be. They are refused as the other side of
+    /// `=` is, but only if they are equal.
+    pub(super) fn check_equal_bounds(&self, parts: &[Expr; 3]) {
+        let [operand, low, high] = parts;
+        let Some(all) = self.cx.constant_checks else {
+            return;
+        };
+        let text = |e: &Expr| e.ty.class() == Class::String && side(e) == Operand::Constant;
+        let date = matches!(operand.ty.class(), Class::Date | Class::DateTime);
+        if !date || !text(low) || !text(high) {
+            return;
+        }
+        let check = ConstantCheck {
+            constant: CheckedConstant::Bounds(Box::new([low.clone(), high.clone()])),
+            beside: operand.ty.col.clone(),
+            column: self.column_behind(operand).map(|c| c.name),
+            lenient: false,
+        };
+        let mut all = all.borrow_mut();
+        if !all.contains(&check) {
+            all.push(check);
+        }
+    }
+
     /// Records a literal that is compared in `collation`, if the character set of that collation
     /// may lack characters of the literal: MySQL converts it before the first row.
     pub(super) fn check_text(&self, e: &Expr, collation: CollationId) {

@@ -237,6 +237,8 @@ pub struct ConstantCheck {
 pub enum CheckedConstant {
     /// It is compared with a date or time.
     TimePoint(Expr),
+    /// The bounds of a BETWEEN whose operand is a date. MySQL compares by `=` if they are equal.
+    Bounds(Box<[Expr; 2]>),
     /// The only member of this list parameter, which is compared with a date or time. A list of
     /// several members is not checked.
     List(u32),

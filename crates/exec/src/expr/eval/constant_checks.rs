@@ -35,7 +35,9 @@ pub(crate) fn check_time_points<'a>(
             | CheckedConstant::Text(..)
             | CheckedConstant::Texts(..)
             | CheckedConstant::Resolved(_) => false,
-            CheckedConstant::TimePoint(_) | CheckedConstant::List(_) => true,
+            CheckedConstant::TimePoint(_)
+            | CheckedConstant::List(_)
+            | CheckedConstant::Bounds(_) => true,
         };
         let lenient = strict && check.lenient && timed;
         cx.st.warnings.borrow_mut().set_strict(strict && !lenient);
@@ -49,6 +51,7 @@ pub(crate) fn check_time_points<'a>(
 fn check_time_point<'a>(cx: &EvalCx<'a>, check: &'a ConstantCheck) -> Result<(), SqlError> {
     match &check.constant {
         CheckedConstant::TimePoint(e) => time_point(cx, e, check),
+        CheckedConstant::Bounds(bounds) => equal_bounds(cx, bounds, check),
         CheckedConstant::List(list) => lone_time_point(cx, *list, check),
         CheckedConstant::Resolved(e) => {
             cx.val(e)?;
@@ -275,24 +278,51 @@ fn time_point<'a>(cx: &EvalCx<'a>, e: &'a Expr, check: &ConstantCheck) -> Result
         comparable(cx, e, v, beside);
         return Ok(());
     }
+    refuse_time_point(cx, (e, &v), check)?;
+    warn_of_loss(cx, &v, &e.ty, check)
+}
+
+/// Refuses a constant `e`, whose value is `v`, if it is no date.
+fn refuse_time_point(
+    cx: &EvalCx<'_>,
+    (e, v): (&Expr, &Val<'_>),
+    check: &ConstantCheck,
+) -> Result<(), SqlError> {
+    let beside = &check.beside;
     let refused = match Class::of(beside) {
         Class::Time => Ok(()),
-        _ => refuse_constant(cx, e, &v, beside),
+        _ => refuse_constant(cx, e, v, beside),
     };
     let strict = cx.st.warnings.borrow().is_strict();
     match &check.column {
         Some(column) if refused.is_err() && strict => {
-            return Err(incorrect(cx, &v, &e.ty, beside, column));
+            return Err(incorrect(cx, v, &e.ty, beside, column));
         }
         None if refused.is_err() && strict => {
             let date = beside.kind == TypeKind::Date;
-            convert::to_asked(cx, &v, &e.ty, TemporalTarget::by_mode(cx, date));
+            convert::to_asked(cx, v, &e.ty, TemporalTarget::by_mode(cx, date));
             raised(cx)?;
         }
         _ => {}
     }
-    refused?;
-    warn_of_loss(cx, &v, &e.ty, check)
+    refused
+}
+
+/// Checks the constant bounds of a BETWEEN. MySQL makes an equality of it if they are equal.
+fn equal_bounds<'a>(
+    cx: &EvalCx<'a>,
+    bounds: &'a [Expr; 2],
+    check: &ConstantCheck,
+) -> Result<(), SqlError> {
+    let [low, high] = bounds;
+    let (Some(a), Some(b)) = (cx.bytes(low)?, cx.bytes(high)?) else {
+        return Ok(());
+    };
+    let collation = low.ty.col.collation.known();
+    if is_marker(cx, low) || is_marker(cx, high) || !collation.eq(&a, &b) {
+        return Ok(());
+    }
+    refuse_time_point(cx, (low, &Val::Bytes(a)), check)
 }
 
 /// Checks the member of a list parameter of one member, which is compared as by `=`. Then it does
