@@ -18,7 +18,9 @@ use nfold_engine::{
 };
 use nfold_protocol::consts::CACHING_SHA2_PASSWORD;
 
-use crate::binlog::{BinaryLog, BinlogOptions, BinlogTunables, ONLY_VALUES, SemiSyncOptions};
+use crate::binlog::{
+    BASE_NAME, BinaryLog, BinlogOptions, BinlogTunables, ONLY_VALUES, SemiSyncOptions,
+};
 use crate::config::{DataDir, ServerOptions, Values, server_uuid};
 use crate::net::auth::{Account, AccountSource};
 use crate::net::conn::Peer;
@@ -143,6 +145,22 @@ fn refuse_log_options(v: &Values) -> std::io::Result<()> {
     }
 }
 
+/// The name of the binary log's files before their numbers. As in MySQL, an extension does not
+/// count.
+pub(crate) fn log_base_name(v: &Values) -> std::io::Result<String> {
+    let Some(given) = v.text_of_variable("log_bin_basename") else {
+        return Ok(BASE_NAME.into());
+    };
+    let base = given.split('.').next().unwrap_or_default();
+    let own = ["redo", "binlog-large"];
+    if base.is_empty() || base.contains(['/', '\\']) || own.contains(&base) {
+        return Err(std::io::Error::other(format!(
+            "log_bin: '{given}' cannot be the name of the files, which are in the data directory"
+        )));
+    }
+    Ok(base.into())
+}
+
 /// Opens the files of the binary log. `None`: there are none, and `log_bin` is OFF.
 fn open_binlog(
     options: &ServerOptions,
@@ -155,6 +173,7 @@ fn open_binlog(
     }
     let uuid = server_uuid(datadir.path())?;
     let log_options = BinlogOptions {
+        base_name: log_base_name(v)?,
         uuid: SourceUuid::parse(&uuid).unwrap_or_default(),
         server_version: options.server_version.clone(),
         gtids: v.text("gtid_mode") == Some("ON"),

@@ -21,9 +21,8 @@ use std::sync::Arc;
 use nfold_binlog::{Event, EventReader, Gtid, GtidSet, Header, write};
 use nfold_engine::{Disk, DiskFile, Lsn, OpenMode};
 
-/// The name of the files before their numbers.
+/// The base name if `log_bin` gives none.
 pub(crate) const BASE_NAME: &str = "binlog";
-const PREFIX: &str = "binlog.";
 const LARGE_PREFIX: &str = "binlog-large.";
 const FLOOR: &str = "binlog.floor";
 /// The position of a file's first event.
@@ -33,36 +32,77 @@ const CHUNK: u64 = 256 << 10;
 /// The largest event, in bytes.
 const MAX_EVENT: u32 = 1 << 30;
 
-pub(crate) fn file_name(number: u64) -> String {
-    format!("{PREFIX}{number:06}")
+/// How the files are named: `BASE.NNNNNN`. The option `log_bin` may give the base.
+#[derive(Debug, Clone)]
+pub(crate) struct FileNames {
+    base: Arc<str>,
+}
+
+impl FileNames {
+    pub fn new(base: &str) -> FileNames {
+        FileNames { base: base.into() }
+    }
+
+    /// The names of the files in the directory, if there are any.
+    pub fn found(disk: &dyn Disk) -> io::Result<Option<FileNames>> {
+        for name in disk.list("")? {
+            let Some((base, digits)) = name.rsplit_once('.') else {
+                continue;
+            };
+            let is_number = digits.len() >= 6 && digits.bytes().all(|b| b.is_ascii_digit());
+            if !is_number || name.starts_with(LARGE_PREFIX) {
+                continue;
+            }
+            let file = disk.open(&name, OpenMode::Existing)?;
+            let mut start = [0; write::FILE_MAGIC.len()];
+            let is_whole = file.len()? >= start.len() as u64;
+            if is_whole {
+                file.read_at(0, &mut start)?;
+            }
+            // A file of the default name may have been created without its head.
+            if start == *write::FILE_MAGIC || base == BASE_NAME {
+                return Ok(Some(FileNames::new(base)));
+            }
+        }
+        Ok(None)
+    }
+
+    pub fn base(&self) -> &str {
+        &self.base
+    }
+
+    /// The name of file `number`.
+    pub fn file(&self, number: u64) -> String {
+        format!("{}.{number:06}", self.base)
+    }
+
+    /// The number of a file by its name.
+    pub fn number(&self, name: &str) -> Option<u64> {
+        let digits = name.strip_prefix(&*self.base)?.strip_prefix('.')?;
+        let number = digits.parse().ok()?;
+        (self.file(number) == name).then_some(number)
+    }
+
+    /// The numbers of all files, in order.
+    pub fn list(&self, disk: &dyn Disk) -> io::Result<Vec<u64>> {
+        let names = disk.list(&format!("{}.", self.base))?;
+        let mut numbers: Vec<u64> = names.iter().filter_map(|n| self.number(n)).collect();
+        numbers.sort_unstable();
+        Ok(numbers)
+    }
+
+    pub fn open(&self, disk: &dyn Disk, number: u64) -> io::Result<Arc<dyn DiskFile>> {
+        disk.open(&self.file(number), OpenMode::Existing)
+    }
 }
 
 pub(crate) fn large_name(number: u64) -> String {
     format!("{LARGE_PREFIX}{number:06}")
 }
 
-/// The number of a file of the binary log.
-pub(crate) fn file_number(name: &str) -> Option<u64> {
-    let digits = name.strip_prefix(PREFIX)?;
-    let number = digits.parse().ok()?;
-    (file_name(number) == name).then_some(number)
-}
-
-/// The numbers of all files, in order.
-pub(crate) fn list(disk: &dyn Disk) -> io::Result<Vec<u64>> {
-    let names = disk.list(PREFIX)?;
-    let mut numbers: Vec<u64> = names.iter().filter_map(|n| file_number(n)).collect();
-    numbers.sort_unstable();
-    Ok(numbers)
-}
-
 /// The names of the files with large transactions.
 pub(crate) fn list_large(disk: &dyn Disk) -> io::Result<Vec<String>> {
     disk.list(LARGE_PREFIX)
-}
-
-pub(crate) fn open(disk: &dyn Disk, number: u64) -> io::Result<Arc<dyn DiskFile>> {
-    disk.open(&file_name(number), OpenMode::Existing)
 }
 
 /// The commits that are in the files, or were purged with them, for a file whose end does not say.

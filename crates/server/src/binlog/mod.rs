@@ -45,7 +45,7 @@ use nfold_binlog::{Gtid, GtidSet, SourceUuid, Tag};
 use nfold_engine::{Attachment, AttachmentReader, Disk, DiskFile, Engine, Lsn, OpenMode};
 use parking_lot::Mutex;
 
-pub(crate) use files::{BASE_NAME, FIRST_POSITION, file_name, file_number, read_events};
+pub(crate) use files::{BASE_NAME, FIRST_POSITION, FileNames, read_events};
 pub(crate) use group::{Group, GroupEvents, GroupForm};
 pub(crate) use semi_sync::SemiSync;
 pub use semi_sync::SemiSyncOptions;
@@ -69,6 +69,8 @@ pub(crate) const ONLY_VALUES: [(&str, &str); 4] = [
 /// The settings of the binary log.
 #[derive(Debug, Clone)]
 pub struct BinlogOptions {
+    /// The name of the files before their numbers.
+    pub base_name: String,
     pub uuid: SourceUuid,
     pub server_version: String,
     /// `gtid_mode = ON`
@@ -163,6 +165,7 @@ pub struct BinaryLog {
     /// By the id of the connection.
     replicas: Mutex<BTreeMap<u32, RegisteredReplica>>,
     uuid: SourceUuid,
+    pub(crate) names: FileNames,
 }
 
 impl BinaryLog {
@@ -175,17 +178,27 @@ impl BinaryLog {
         options: BinlogOptions,
         log_bin: bool,
     ) -> io::Result<Option<Arc<BinaryLog>>> {
-        let numbers = files::list(&**disk)?;
-        if !log_bin && numbers.is_empty() {
-            return Ok(None);
-        }
+        let given = FileNames::new(&options.base_name);
+        let names = match FileNames::found(&**disk)? {
+            None if !log_bin => return Ok(None),
+            None => given,
+            Some(found) if log_bin && found.base() != given.base() => {
+                return Err(io::Error::other(format!(
+                    "the files of the binary log are named {0}.NNNNNN: log_bin={0} continues them",
+                    found.base()
+                )));
+            }
+            Some(found) => found,
+        };
         let BinlogOptions {
+            base_name: _,
             uuid,
             server_version,
             gtids,
             tunables,
         } = options;
         let options = WriterOptions {
+            names: names.clone(),
             uuid,
             version: server_version,
             gtids,
@@ -193,8 +206,8 @@ impl BinaryLog {
         let (id, checksums) = (tunables.server_id, tunables.checksums);
         let writer = Writer::open(disk.clone(), options, id, checksums)?;
         let mut published = Published::default();
-        for number in files::list(&**disk)? {
-            let file = files::open(&**disk, number)?;
+        for number in names.list(&**disk)? {
+            let file = names.open(&**disk, number)?;
             if let Some(contents) = files::scan(&*file, None)? {
                 let file = PublishedFile {
                     bytes: file.len()?,
@@ -227,6 +240,7 @@ impl BinaryLog {
             semi_sync: SemiSync::new(tunables.semi_sync),
             replicas: Mutex::default(),
             uuid,
+            names,
         };
         Ok(Some(Arc::new(log)))
     }
@@ -348,7 +362,7 @@ impl BinaryLog {
             && *last < number
         {
             // The last event of a file comes with the next file.
-            let name = file_name(*last);
+            let name = self.names.file(*last);
             let opened = writer.disk.open(&name, OpenMode::Existing);
             file.bytes = opened.and_then(|f| f.len()).unwrap_or(file.bytes);
         }
@@ -489,7 +503,7 @@ impl BinaryLog {
         let bound = number.min(writer.number).min(read.unwrap_or(u64::MAX));
         let old: Vec<u64> = published.files.range(..bound).map(|(n, _)| *n).collect();
         for file in old {
-            writer.disk.remove(&file_name(file))?;
+            writer.disk.remove(&self.names.file(file))?;
             published.files.remove(&file);
         }
         writer.disk.sync_dir()?;
@@ -547,7 +561,7 @@ impl BinaryLog {
 
     /// Opens a file for reading. Blocks.
     pub(crate) fn open_file(&self, number: u64) -> io::Result<Arc<dyn DiskFile>> {
-        files::open(&*self.disk, number)
+        self.names.open(&*self.disk, number)
     }
 
     /// Registers a dump, whose files are not purged.

@@ -41,8 +41,8 @@ use nfold_store::{SimDisk, SimRng};
 
 use super::semi_sync::SemiSyncOptions;
 use super::{
-    BinaryLog, BinlogOptions, BinlogTunables, FIRST_POSITION, Group, GroupEvents, GroupForm,
-    file_name, file_number, read_events,
+    BASE_NAME, BinaryLog, BinlogOptions, BinlogTunables, FIRST_POSITION, Group, GroupEvents,
+    GroupForm, read_events,
 };
 
 const UUID: SourceUuid = SourceUuid([7; 16]);
@@ -477,6 +477,7 @@ impl World {
     /// Opens the source, and compares it with the history (S1, S2).
     fn open_source(&mut self) -> Result<(Arc<BinaryLog>, Arc<Engine>), String> {
         let options = BinlogOptions {
+            base_name: BASE_NAME.into(),
             uuid: UUID,
             server_version: "9.7.0".into(),
             gtids: true,
@@ -639,12 +640,12 @@ impl World {
         at: &mut Coordinates,
         count: u64,
     ) -> Result<(), String> {
-        let file = file_number(&at.file).unwrap_or(0);
+        let file = log.names.number(&at.file).unwrap_or(0);
         let position = at.position.max(FIRST_POSITION);
         let received = received(log, (file, position))?;
         for one in received.into_iter().take(count as usize) {
             let mut after = at.clone();
-            after.file = file_name(one.end.0);
+            after.file = log.names.file(one.end.0);
             after.position = one.end.1;
             let number = one.number;
             after.gtids.add(&Gtid::MySql {

@@ -8,7 +8,7 @@ use nfold_binlog::write::{self, GtidHead, Stamp};
 use nfold_binlog::{BinlogError, Gtid, GtidSet, Header, SourceUuid, Tag};
 use nfold_engine::{Attachment, Disk, DiskFile, Lsn, OpenMode};
 
-use super::files::{self, FIRST_POSITION, FileContents, Floor};
+use super::files::{self, FIRST_POSITION, FileContents, FileNames, Floor};
 use super::group::{Group, GroupEvents, GroupForm};
 
 /// The bytes that are collected before they are written.
@@ -17,6 +17,7 @@ const BUFFER_BYTES: usize = 1 << 20;
 /// What does not change while the server runs.
 #[derive(Debug, Clone)]
 pub(crate) struct WriterOptions {
+    pub names: FileNames,
     pub uuid: SourceUuid,
     pub version: String,
     /// `gtid_mode = ON`
@@ -72,16 +73,14 @@ impl Writer {
         checksums: bool,
     ) -> io::Result<Writer> {
         let floor = files::load_floor(&*disk)?;
-        let mut numbers = files::list(&*disk)?;
+        let mut numbers = options.names.list(&*disk)?;
         while let Some(number) = numbers.pop() {
-            let file = files::open(&*disk, number)?;
+            let file = options.names.open(&*disk, number)?;
             let Some(contents) = files::scan(&*file, Some(floor.end_in(number)))? else {
                 // The server died before the file was whole. Nothing was written behind its head.
-                tracing::warn!(
-                    "{}: removed, its head is not whole",
-                    files::file_name(number)
-                );
-                disk.remove(&files::file_name(number))?;
+                let name = options.names.file(number);
+                tracing::warn!("{name}: removed, its head is not whole");
+                disk.remove(&name)?;
                 continue;
             };
             if file.len()? > contents.end {
@@ -148,7 +147,7 @@ impl Writer {
         write::previous_gtids(&mut previous, stamp, &executed);
         let start = head.len() as u64;
         let end = write::place(&mut head, &previous, start, checksums).map_err(bad_data)?;
-        let file = disk.open(&files::file_name(number), OpenMode::OrCreate)?;
+        let file = disk.open(&options.names.file(number), OpenMode::OrCreate)?;
         file.set_len(0)?;
         file.write_at(0, &head)?;
         file.sync_data()?;
@@ -321,7 +320,7 @@ impl Writer {
             server_id: self.server_id,
         };
         let mut event = Vec::new();
-        let name = files::file_name(next);
+        let name = self.options.names.file(next);
         write::rotate(&mut event, stamp, 0, (&name, FIRST_POSITION));
         self.end_file(announced.then_some(event))?;
         self.store_floor(Some((self.number, self.position)))?;
@@ -354,8 +353,8 @@ impl Writer {
     pub fn reset(&mut self, number: u64, checksums: bool) -> io::Result<()> {
         self.sync()?;
         self.store_floor(None)?;
-        for old in files::list(&*self.disk)? {
-            self.disk.remove(&files::file_name(old))?;
+        for old in self.options.names.list(&*self.disk)? {
+            self.disk.remove(&self.options.names.file(old))?;
         }
         self.begin_file(number, checksums, GtidSet::new())
     }

@@ -233,7 +233,6 @@ pub(super) const ACCEPTED: &[OptionDef] = &[
     text_both("lc_messages", "en_US"),
     text("lc_messages_dir", Some("")).fixed().unpersisted(),
     flag("locked_in_memory", false).fixed().runtime().unpersisted(),
-    text("log_bin_basename", None).fixed().unpersisted(),
     text("log_bin_index", None).fixed().unpersisted(),
     flag("log_bin_trust_function_creators", false),
     text("log_error", Some("stderr")).fixed().unpersisted(),

@@ -142,6 +142,8 @@ const EFFECTIVE: &[OptionDef] = &[
     flag("local_infile", false),
     int_both("lock_wait_timeout", 31_536_000, 1, 31_536_000),
     flag("log_bin", false).fixed().unpersisted(),
+    // Given by `log_bin`.
+    text("log_bin_basename", None).fixed().runtime().unpersisted(),
     int("log_error_verbosity", 2, 1, 3),
     option("log_output", OptionKind::Text { default: Some("FILE") }, Scope::Global),
     option("long_query_time", OptionKind::Real { default: 10.0, min: 0.0, max: 31_536_000.0 }, Scope::Both),

@@ -136,11 +136,20 @@ impl Values {
     }
 
     fn set_from(&mut self, name: &str, value: Option<&str>, from: &Source) -> Result<(), String> {
-        let (at, value) = resolve(name, value)?;
+        let (at, mut value) = resolve(name, value)?;
         let Some(at) = at else {
             tracing::warn!("option '{name}' is unknown and was marked as loose: ignored");
             return Ok(());
         };
+        // `log_bin` may name the files.
+        if OPTIONS[at].name == "log_bin"
+            && let Some(base) = value.filter(|text| parse_bool(text).is_none())
+        {
+            if let Some(at) = table::variable("log_bin_basename") {
+                self.put(at, &Value::Text(Some(base.into())), from);
+            }
+            value = Some("ON");
+        }
         self.put(at, &Value::parse(&OPTIONS[at], value)?, from);
         if !OPTIONS[at].effective {
             self.without_effect.push(OPTIONS[at].name);
@@ -221,6 +230,14 @@ impl Values {
         match self.get(name) {
             Some(Value::Bool(b)) => *b,
             other => panic!("option {name} is no switch: {other:?}"),
+        }
+    }
+
+    /// The text of a variable that no option of its name sets; `None`: unset.
+    pub fn text_of_variable(&self, name: &str) -> Option<&str> {
+        match &self.all[table::variable(name)?] {
+            Value::Text(text) => text.as_deref(),
+            _ => None,
         }
     }
 

@@ -463,9 +463,10 @@ fn facts(options: &ServerOptions) -> Vec<(&'static str, VarValue)> {
             VarValue::text(options.server_version.clone()),
         ),
     ];
-    if options.values.flag("log_bin") {
-        let base = options.datadir.join(crate::binlog::BASE_NAME);
-        facts.push(("log_bin_basename", path(&base)));
+    if options.values.flag("log_bin")
+        && let Ok(base) = crate::database::log_base_name(&options.values)
+    {
+        facts.push(("log_bin_basename", path(&options.datadir.join(base))));
     }
     let capacity = options.values.int("innodb_io_capacity");
     let capacity_max = options.values.int("innodb_io_capacity_max");

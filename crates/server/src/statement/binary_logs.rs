@@ -9,7 +9,7 @@ use nfold_types::temporal::parse::parse_datetime;
 use nfold_types::temporal::{DateFlags, TimeZone};
 use nfold_types::{DateTime, ErrorCode, SqlError, Value};
 
-use crate::binlog::{BinaryLog, ONLY_VALUES, file_number};
+use crate::binlog::{BinaryLog, ONLY_VALUES};
 use crate::session::Session;
 use crate::session::response::Response;
 use crate::session::vars::VarValue;
@@ -62,7 +62,7 @@ impl Session {
             return Ok(Response::ok());
         };
         let name = file.rsplit('/').next().unwrap_or(file);
-        let number = file_number(name).filter(|n| log.file(*n).is_some());
+        let number = log.names.number(name).filter(|n| log.file(*n).is_some());
         let unknown = || SqlError::new(ErrorCode::ER_UNKNOWN_TARGET_BINLOG, &[]);
         let number = number.ok_or_else(unknown)?;
         self.on_log(cx, &log, move |log| log.purge_to(number))?;

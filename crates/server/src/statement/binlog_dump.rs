@@ -23,9 +23,7 @@ use nfold_protocol::command::{BinlogDump, RegisterReplica};
 use nfold_protocol::response;
 use nfold_types::Value;
 
-use crate::binlog::{
-    BinaryLog, Dump, FIRST_POSITION, RegisteredReplica, file_name, file_number, read_events,
-};
+use crate::binlog::{BinaryLog, Dump, FIRST_POSITION, RegisteredReplica, read_events};
 use crate::net::fiber::handler::ClientError;
 use crate::net::fiber::writer::ResponseWriter;
 use crate::net::worker::{FiberCx, Interrupt, Waiter};
@@ -223,7 +221,7 @@ fn start_at(log: &BinaryLog, file: &[u8], position: u64) -> Result<(u64, u64), D
     let found = match std::str::from_utf8(file).ok() {
         Some("") => files.first(),
         Some(name) => {
-            let number = file_number(name.rsplit('/').next().unwrap_or(name));
+            let number = log.names.number(name.rsplit('/').next().unwrap_or(name));
             files.iter().find(|(n, _)| Some(*n) == number)
         }
         None => None,
@@ -320,7 +318,7 @@ impl Sender<'_, '_> {
             server_id: self.log.server_id(),
         };
         let mut rotate = Vec::new();
-        let name = file_name(number);
+        let name = self.log.names.file(number);
         write::rotate(&mut rotate, stamp, write::ARTIFICIAL, (&name, position));
         // As in MySQL, it is an event of the format before it. The first one has a checksum if the
         // replica knows of them.
@@ -409,7 +407,7 @@ impl Sender<'_, '_> {
                 Err(_) => return Err(DumpEnd::Lost),
             }
             if self.settings.heartbeat.is_some() {
-                let name = file_name(number);
+                let name = self.log.names.file(number);
                 let id = self.log.server_id();
                 let event = write::heartbeat(id, (&name, at), self.sums);
                 self.send(&event)?;

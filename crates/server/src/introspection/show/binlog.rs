@@ -8,7 +8,7 @@ use nfold_sql::ast::ShowLimit;
 use nfold_types::{ErrorCode, SqlError, Value};
 
 use super::facts;
-use crate::binlog::{BinaryLog, FIRST_POSITION, file_name, file_number, read_events};
+use crate::binlog::{BinaryLog, FIRST_POSITION, read_events};
 use crate::session::Session;
 use crate::session::response::{Response, RowSet};
 
@@ -56,7 +56,7 @@ impl Session {
         let (number, position, _) = log.end();
         let executed = self.server.gtids("gtid_executed").to_string();
         facts::one_row(facts::BINARY_LOG_STATUS, |name| match name {
-            "File" => file_name(number).into(),
+            "File" => log.names.file(number).into(),
             "Position" => Value::UInt(position),
             "Executed_Gtid_Set" => executed.as_str().into(),
             _ => "".into(),
@@ -68,7 +68,7 @@ impl Session {
         let mut set = RowSet::new(&facts::types(facts::BINARY_LOGS));
         for (number, file) in log.files() {
             set.push(vec![
-                file_name(number).into(),
+                log.names.file(number).into(),
                 Value::UInt(file.bytes),
                 "No".into(),
             ]);
@@ -113,10 +113,12 @@ impl Session {
         let files = log.files();
         let found = match file {
             None => files.first(),
-            Some(name) => files.iter().find(|(n, _)| Some(*n) == file_number(name)),
+            Some(name) => files
+                .iter()
+                .find(|(n, _)| Some(*n) == log.names.number(name)),
         };
         let (number, file) = found.ok_or_else(|| failed("Could not find target log"))?;
-        let (number, bytes) = (*number, file.bytes);
+        let (number, bytes, name) = (*number, file.bytes, log.names.file(*number));
         let checksums = file.checksums;
         let from = from.unwrap_or(FIRST_POSITION).max(FIRST_POSITION);
         let (offset, count) = limit.map_or((0, MOST_EVENTS), |l| (l.offset, l.count));
@@ -132,7 +134,7 @@ impl Session {
         let mut set = RowSet::new(&facts::types(facts::LOG_EVENTS));
         for row in rows.into_iter().skip(offset as usize) {
             set.push(vec![
-                file_name(number).into(),
+                name.clone().into(),
                 Value::UInt(row.position),
                 event_name(row.code).into(),
                 Value::UInt(row.server_id.into()),

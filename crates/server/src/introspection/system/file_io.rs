@@ -14,8 +14,10 @@ use crate::session::system_schemas::PutRow;
 const PS_PER_NS: u64 = 1000;
 
 /// MySQL's name for the use of a file of the data directory.
-fn event(name: &str) -> &'static str {
+fn event(server: &ServerState, name: &str) -> &'static str {
+    let log = server.binlog.as_ref();
     match name {
+        _ if log.is_some_and(|log| log.names.number(name).is_some()) => "wait/io/file/sql/binlog",
         "nfold.doublewrite" => "wait/io/file/innodb/innodb_dblwr_file",
         "nfold.control" => "wait/io/file/innodb/innodb_log_file",
         _ if name.starts_with("redo.") => "wait/io/file/innodb/innodb_log_file",
@@ -44,7 +46,7 @@ pub(super) fn calls_by_event(server: &ServerState) -> CountRows {
     let mut rows = CountRows::new();
     for (name, counts) in calls_by_file(server) {
         let sums = rows
-            .entry(event(&name).into())
+            .entry(event(server, &name).into())
             .or_insert_with(|| vec![0; counts.len()]);
         sums.iter_mut().zip(counts).for_each(|(sum, n)| *sum += n);
     }
@@ -85,7 +87,11 @@ fn path(server: &ServerState, name: &str) -> Value {
 pub(super) fn by_file(server: &ServerState, put: &mut PutRow<'_>) -> Result<(), SqlError> {
     let rows = summaries::since(server, summaries::FILES, calls_by_file);
     for (at, (name, counts)) in (1..).zip(&rows) {
-        let mut row = vec![path(server, name), event(name).into(), Value::UInt(at)];
+        let mut row = vec![
+            path(server, name),
+            event(server, name).into(),
+            Value::UInt(at),
+        ];
         put_calls(&mut row, counts);
         put(row)?;
     }
@@ -97,7 +103,7 @@ pub(super) fn instances(server: &ServerState, put: &mut PutRow<'_>) -> Result<()
     for (name, _) in server.files.calls() {
         put(vec![
             path(server, &name),
-            event(&name).into(),
+            event(server, &name).into(),
             Value::UInt(1),
         ])?;
     }
