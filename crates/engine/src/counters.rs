@@ -18,8 +18,9 @@ use nfold_store::{PageId, Store, USER_AREA};
 use crate::error::{EngineError, Stop, lift};
 use crate::table::Table;
 
-/// Values logged ahead.
+/// Values logged ahead. A crash loses them, so a small type has fewer: at most this part of it.
 const BLOCK: u64 = 1024;
+const PART_OF_TYPE: u64 = 2048;
 const AUTO_INCREMENT: usize = USER_AREA;
 const ROW_ID: usize = USER_AREA + 8;
 const LOG_BYTES: usize = 256;
@@ -113,7 +114,13 @@ impl Table {
     /// Makes sure that every value below `end` is logged as used.
     fn cover(&self, store: &Store, which: Counter, end: u64) -> Result<(), Stop> {
         if end > self.bound(which) {
-            self.log_bound(store, which, end.saturating_add(BLOCK))?;
+            let max = match which {
+                Counter::AutoIncrement => self.auto_increment_max(),
+                Counter::RowId => u64::MAX,
+            };
+            let ahead = BLOCK.min(max / PART_OF_TYPE);
+            let bound = end.saturating_add(ahead).min(max).max(end);
+            self.log_bound(store, which, bound)?;
         }
         Ok(())
     }

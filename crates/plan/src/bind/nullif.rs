@@ -42,7 +42,15 @@ impl BlockBinder<'_> {
     /// the text, and warns of it.
     pub(super) fn as_begun_number(&self, literal: &Expr, column: &Expr) -> Option<Expr> {
         let to = self.column_behind(column)?.ty;
-        if to.kind != TypeKind::BigInt || to.unsigned || literal.ty.class() != Class::String {
+        let set = literal.ty.col.charset();
+        let is_text = literal.ty.class() == Class::String
+            && matches!(
+                literal.ty.col.kind,
+                TypeKind::VarChar(_) | TypeKind::Char(_)
+            )
+            && set.is_ascii_compatible()
+            && !set.is_binary();
+        if to.kind != TypeKind::BigInt || to.unsigned || !is_text {
             return None;
         }
         let value = match &literal.kind {
