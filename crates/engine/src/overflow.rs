@@ -293,50 +293,41 @@ fn read_pages(
     Ok(())
 }
 
-/// Appends the bytes of one page of a chain, and returns the number of the page behind it. On an
-/// error or a wait `out` may end with bytes of the page.
-fn append_page(store: &Store, id: PageId, owner: TrxId, out: &mut Vec<u8>) -> Result<PageNo, Stop> {
-    let mark = out.len();
+/// Reads one page of a chain: calls `take` with the page and the number of its bytes, until nothing
+/// has changed meanwhile. Returns that number, the number of the page behind it, and what `take`
+/// returned last.
+#[inline]
+fn read_page<T>(
+    store: &Store,
+    id: PageId,
+    owner: TrxId,
+    mut take: impl FnMut(&PageRef<'_>, usize) -> T,
+) -> Result<(usize, PageNo, T), Stop> {
     loop {
         let read = store.read(id).map_err(lift)?;
         let (behind, used) = (read.u32(NEXT), (read.u32(USED) as usize).min(ROOM));
         // O2
         let ours = read.page_type() == PageType::OVERFLOW && read.newest_trx() == owner;
-        read.append(DATA, used, out);
+        let taken = take(&read, used);
         if !read.validate() {
-            out.truncate(mark);
             continue;
         }
         return match ours && used > 0 {
-            true => Ok(behind),
+            true => Ok((used, behind, taken)),
             false => Err(corrupt(id)),
         };
     }
 }
 
-/// Whether the bytes of one page of a chain are the first ones of `value`: their number, and the
-/// number of the page behind it. `None`: they differ.
-fn compare_page(
-    store: &Store,
-    id: PageId,
-    owner: TrxId,
-    value: &[u8],
-) -> Result<Option<(usize, PageNo)>, Stop> {
-    loop {
-        let read = store.read(id).map_err(lift)?;
-        let (behind, used) = (read.u32(NEXT), (read.u32(USED) as usize).min(ROOM));
-        // O2
-        let ours = read.page_type() == PageType::OVERFLOW && read.newest_trx() == owner;
-        let first = value.get(..used);
-        let same = first.is_some_and(|first| read.equal(DATA, first));
-        if !read.validate() {
-            continue;
-        }
-        return match ours && used > 0 {
-            true => Ok(same.then_some((used, behind))),
-            false => Err(corrupt(id)),
-        };
-    }
+/// Appends the bytes of one page of a chain, and returns the number of the page behind it. On an
+/// error or a wait `out` may end with bytes of the page.
+fn append_page(store: &Store, id: PageId, owner: TrxId, out: &mut Vec<u8>) -> Result<PageNo, Stop> {
+    let mark = out.len();
+    let (_, behind, ()) = read_page(store, id, owner, |page, used| {
+        out.truncate(mark);
+        page.append(DATA, used, out);
+    })?;
+    Ok(behind)
 }
 
 /// Reads on the chains of a row for which a read has waited before. When it returns, `pending` has
@@ -553,9 +544,13 @@ fn is_value_of_chain(
     let (mut next, mut left) = (chain.first_page, value);
     while !left.is_empty() {
         let id = PageId { space, page: next };
-        let Some((used, behind)) = compare_page(store, id, chain.owner, left)? else {
+        let (used, behind, same) = read_page(store, id, chain.owner, |page, used| {
+            let first = left.get(..used);
+            first.is_some_and(|first| page.equal(DATA, first))
+        })?;
+        if !same {
             return Ok(false);
-        };
+        }
         (left, next) = (&left[used..], behind);
     }
     Ok(true)
