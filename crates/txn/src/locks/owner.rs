@@ -145,8 +145,8 @@ impl LockOwner {
         self.changes() + locks as u64
     }
 
-    /// For each of its granted locks, the requests that wait in the same queue: how many others a
-    /// wait of it holds up.
+    /// How many requests wait in the queues of its granted locks. A queue with two of its locks
+    /// counts twice.
     pub(super) fn waiters(&self) -> usize {
         self.waiters.load(Ordering::Relaxed)
     }

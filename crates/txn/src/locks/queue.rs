@@ -38,16 +38,18 @@ impl Entry {
 /// Granted locks, and the requests that wait for them in the order of their arrival.
 ///
 /// # Order of grants
-/// First come, first served, but for *urgent* requests: other requests wait for locks that their
-/// owner holds. Of the requests that no granted lock blocks, the one with the most waiters passes
-/// earlier requests with fewer waiters. Otherwise 200 sessions that update three rows in random
-/// order sacrifice each other: who holds one row and waits for the second behind 60 sessions that
-/// hold nothing meets each of them in a deadlock. MySQL schedules by the same weight
-/// ("contention-aware transaction scheduling", MySQL manual 17.7.6; Tian and others, VLDB 2018),
-/// but counts those that wait indirectly, too.
+/// First come, first served, with one exception. A request is *urgent* if other requests wait for
+/// locks that its owner holds. An urgent request passes earlier requests if more requests wait for
+/// its owner than for theirs, and if no granted lock blocks it.
 ///
-/// The first request is passed at most twice as often as there are requests (`PASSES_FACTOR`), so
-/// each request is served in the end.
+/// Without the exception, 200 sessions that update three rows in random order hardly commit. One of
+/// them holds a row and waits for the second behind 60 sessions that hold nothing. Each of these
+/// gets the second row first and then requests the first one: a deadlock. MySQL has the same rule,
+/// but also counts requests that wait indirectly ("contention-aware transaction scheduling", MySQL
+/// manual 17.7.6; Tian and others, VLDB 2018).
+///
+/// The first request may be passed `PASSES_FACTOR` times for each waiting request. Then it is
+/// served, so no request waits for ever.
 ///
 /// # Cost
 /// A hot row has one holder and up to thousands of waiting requests. What each update does to its
@@ -353,9 +355,10 @@ impl Queue {
         })
     }
 
-    /// The position of the urgent request with the most waiters of those that no granted lock
-    /// blocks, if it may pass the requests before it. An insert intention passes none: it holds
-    /// nothing once it is granted, so it would meet those that it has passed again.
+    /// The position of the urgent request that is granted next, if there is one. Of those that no
+    /// granted lock blocks, it is the one for whose owner the most requests wait. An insert
+    /// intention never passes others: it holds nothing once it is granted, so the insert would wait
+    /// for the passed requests after all.
     fn next_urgent(&self, waiting: &Waiting) -> Option<usize> {
         if waiting.urgent == 0 || waiting.passes >= PASSES_FACTOR * waiting.requests.len() {
             return None;
