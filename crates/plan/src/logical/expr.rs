@@ -394,6 +394,23 @@ impl Expr {
         found
     }
 
+    /// The columns of slot `t` and of another slot, if this is an equality of two columns.
+    pub fn equated_columns(&self, t: usize) -> Option<(ColumnAt, ColumnAt)> {
+        let ExprKind::Compare {
+            op: BinaryOp::Eq,
+            sides,
+            ..
+        } = &self.kind
+        else {
+            return None;
+        };
+        let (a, b) = (sides[0].as_column()?, sides[1].as_column()?);
+        match usize::from(a.table) == t {
+            true => Some((a, b)),
+            false => Some((b, a)),
+        }
+    }
+
     /// The column, if the expression is a column of the current row and nothing else.
     pub fn as_column(&self) -> Option<ColumnAt> {
         match self.kind {

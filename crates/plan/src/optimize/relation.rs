@@ -122,23 +122,6 @@ fn column_values(reader: &Reader<'_>, e: &Expr) -> (Option<usize>, Option<f64>) 
     (column, values)
 }
 
-/// The columns of slot `t` and of another one that a condition equates.
-fn equal_columns(e: &Expr, t: usize) -> Option<(ColumnAt, ColumnAt)> {
-    let ExprKind::Compare {
-        op: BinaryOp::Eq,
-        sides,
-        ..
-    } = &e.kind
-    else {
-        return None;
-    };
-    let (a, b) = (sides[0].as_column()?, sides[1].as_column()?);
-    match usize::from(a.table) == t {
-        true => Some((a, b)),
-        false => Some((b, a)),
-    }
-}
-
 /// The links of slot `t` that come from equivalence classes.
 fn equal_links(cx: &Statistics<'_>, t: usize, equalities: &Equalities) -> Vec<Link> {
     let link = |(own, others): (ColumnAt, Vec<ColumnAt>)| {
@@ -199,7 +182,8 @@ impl Link {
             equality: values.is_some(),
             keeps: cx.keeps(e),
             columns: Vec::new(),
-            joint: equal_columns(e, reader.t)
+            joint: e
+                .equated_columns(reader.t)
                 .and_then(|(own, other)| Joint::new(cx, own, &[other])),
         }
     }

@@ -11,12 +11,10 @@
 
 use std::sync::Arc;
 
-use nfold_sql::ast::BinaryOp;
-
 use super::decorrelate::{is_plain, is_repeatable};
 use super::semi_joins::{is_unique, slots_of};
 use crate::logical::context::PlanCx;
-use crate::logical::expr::{ColumnAt, Expr, ExprKind};
+use crate::logical::expr::Expr;
 use crate::logical::query::{
     Block, JoinType, OuterJoin, QueryBody, Source, Subquery, SubqueryForm,
 };
@@ -85,28 +83,13 @@ fn joined_table(block: &Block, slot: usize) -> Option<usize> {
     };
     let mut equated = on
         .iter()
-        .filter_map(|e| equated_column(e, outer))
+        .filter_map(|e| e.equated_columns(outer))
         .peekable();
     equated.peek()?;
     let indexed = |column: usize| {
         let mut firsts = other.indexes.iter().filter_map(|index| index.parts.first());
         firsts.any(|part| part.column == column)
     };
+    let mut equated = equated.map(|(of_outer, _)| usize::from(of_outer.column));
     (Arc::ptr_eq(def, other) || !equated.any(indexed)).then_some(outer)
-}
-
-/// The column of table `slot` that a condition equates with a column of another table.
-fn equated_column(e: &Expr, slot: usize) -> Option<usize> {
-    let ExprKind::Compare {
-        op: BinaryOp::Eq,
-        sides,
-        ..
-    } = &e.kind
-    else {
-        return None;
-    };
-    let [a, b] = sides.each_ref().map(|side| side.as_column());
-    let own = |at: &ColumnAt| usize::from(at.table) == slot;
-    let at = [a?, b?].into_iter().find(own)?;
-    Some(usize::from(at.column))
 }
