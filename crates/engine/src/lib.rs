@@ -67,6 +67,7 @@ pub use nfold_store::{
     StoreError, StoreOptions, Wait, gather_syncs, holds_syncs, mini_transactions_here,
 };
 pub use nfold_txn::Isolation;
+pub use overflow::{LEAST_BESIDE, ValuesBeside};
 pub use read::{
     KeyPrefixes, KeyProbe, LockWaitPolicy, PageRow, PageRowSink, PageRows, Read, ReadSpec, RowLock,
     reborrow,

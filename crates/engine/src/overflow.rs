@@ -53,6 +53,14 @@ const DOUBLED_UP_TO: usize = 256 << 10;
 /// Bytes by which a copy from a page may go on behind its end, at most.
 const OVER: usize = 64;
 
+/// Long values of a row to be inserted that lie beside its image, by column, each of at least
+/// [`LEAST_BESIDE`] bytes. The image has an empty value in each of these columns, so a long value is
+/// not copied into it. No index has such a column.
+pub type ValuesBeside<'v> = &'v [(usize, &'v [u8])];
+
+/// The least size of a value beside an image, in bytes: one that always moves to overflow pages.
+pub const LEAST_BESIDE: usize = MAX_INLINE + 1;
+
 /// Writes one value, last page first, each page in a mini-transaction of its own, and keeps its
 /// progress over waits.
 #[derive(Debug, Default)]
@@ -161,7 +169,8 @@ impl Mover {
     }
 
     /// Writes to `out` the image that is stored on the tree page behind a key of `key_len` bytes,
-    /// with long values moved to overflow pages. Returns false if `row` fits unchanged.
+    /// with long values moved to overflow pages. Returns false if `row` fits unchanged. `beside`:
+    /// long values of the row.
     ///
     /// # Errors
     /// [`EngineError::RowTooLarge`] if the row does not fit even with all long values moved.
@@ -171,14 +180,18 @@ impl Mover {
         table: &Table,
         owner: TrxId,
         (key_len, row): (usize, &[u8]),
+        beside: ValuesBeside<'_>,
         out: &mut Vec<u8>,
     ) -> Result<bool, Stop> {
-        let (mut size, inline) = (row.len(), longest_inline(key_len));
+        let bytes_beside: usize = beside.iter().map(|(_, value)| value.len()).sum();
+        let (mut size, inline) = (row.len() + bytes_beside, longest_inline(key_len));
         if size <= inline {
             return Ok(false);
         }
         let layout = table.layout();
-        let mut candidates: Vec<(usize, usize)> = Vec::new();
+        let beside_in = |ordinal| value_beside(beside, ordinal);
+        let of_beside = |&(ordinal, value): &(usize, &[u8])| (value.len(), ordinal);
+        let mut candidates: Vec<(usize, usize)> = beside.iter().map(of_beside).collect();
         for ordinal in 0..layout.columns().len() {
             if let Ok(RawField::Var(bytes)) = layout.raw(row, ordinal)
                 && bytes.len() > MIN_MOVED
@@ -195,10 +208,13 @@ impl Mover {
             if n < self.moved.len() {
                 continue;
             }
-            let value = layout
-                .var_bytes(row, ordinal)
-                .map_err(|_| table.corrupt_row())?
-                .unwrap_or_default();
+            let value = match beside_in(ordinal) {
+                Some(value) => value,
+                None => layout
+                    .var_bytes(row, ordinal)
+                    .map_err(|_| table.corrupt_row())?
+                    .unwrap_or_default(),
+            };
             if !self.unlisted && self.writer.slot.is_none() {
                 self.writer.slot = Some(table.orphaned().take(store)?);
             }
@@ -219,6 +235,12 @@ impl Mover {
         rewritten.map_err(|_| table.corrupt_row())?;
         Ok(true)
     }
+}
+
+/// The value of column `ordinal`, if it lies beside the image.
+fn value_beside<'v>(beside: ValuesBeside<'v>, ordinal: usize) -> Option<&'v [u8]> {
+    let found = beside.iter().find(|(column, _)| *column == ordinal);
+    found.map(|(_, value)| *value)
 }
 
 /// Longest row image that stays on a tree page behind a key of `key_len` bytes: key, header and
@@ -481,17 +503,18 @@ fn make_room(
 }
 
 /// Whether `row`, some of whose values lie on overflow pages, has the same values as `whole`, which
-/// has all of them. At a wait `pending` keeps the pages that were read, as in [`inflate`].
+/// has all of them, `beside` among them. At a wait `pending` keeps the pages that were read, as in
+/// [`inflate`].
 pub(crate) fn is_same_row(
     (store, space): (&Store, SpaceId),
     layout: &RowLayout,
     row: &[u8],
-    whole: &[u8],
+    (whole, beside): (&[u8], ValuesBeside<'_>),
     pending: &PendingChains,
 ) -> Result<bool, Stop> {
     let chains = || pointers_of(layout, row);
     if !chains().any(|(_, chain)| pending.has(space, &chain)) {
-        match compare_by_pages((store, space), layout, row, whole) {
+        match compare_by_pages((store, space), layout, row, (whole, beside)) {
             Ok(Some(same)) => return Ok(same),
             // `inflate` waits for the page, and keeps the others.
             Ok(None) | Err(Stop::Wait(_)) => {}
@@ -507,7 +530,25 @@ pub(crate) fn is_same_row(
         pending,
         &mut inflated,
     )?;
-    Ok(inflated == whole)
+    for ordinal in 0..layout.columns().len() {
+        let field = |row| layout.raw(row, ordinal).map_err(|_| damaged_row(space));
+        if field(&inflated)? != field_of((layout, space), (whole, beside), ordinal)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// A field of a row that has all its values, some of them beside its image.
+fn field_of<'r>(
+    (layout, space): (&RowLayout, SpaceId),
+    (whole, beside): (&'r [u8], ValuesBeside<'r>),
+    ordinal: usize,
+) -> Result<RawField<'r>, Stop> {
+    match value_beside(beside, ordinal) {
+        Some(value) => Ok(RawField::Var(value)),
+        None => layout.raw(whole, ordinal).map_err(|_| damaged_row(space)),
+    }
 }
 
 /// [`is_same_row`] that compares the bytes on the pages, without a copy. `None`: a value is
@@ -516,11 +557,11 @@ fn compare_by_pages(
     (store, space): (&Store, SpaceId),
     layout: &RowLayout,
     row: &[u8],
-    whole: &[u8],
+    whole: (&[u8], ValuesBeside<'_>),
 ) -> Result<Option<bool>, Stop> {
     for ordinal in 0..layout.columns().len() {
-        let field = |row| layout.raw(row, ordinal).map_err(|_| damaged_row(space));
-        let same = match (field(row)?, field(whole)?) {
+        let stored = layout.raw(row, ordinal).map_err(|_| damaged_row(space))?;
+        let same = match (stored, field_of((layout, space), whole, ordinal)?) {
             (RawField::Patched(..), _) => return Ok(None),
             (RawField::External(chain), RawField::Var(value)) => {
                 chain.length == value.len() as u64

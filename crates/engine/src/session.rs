@@ -24,7 +24,7 @@ use nfold_types::row::RowLayout;
 use crate::branches::Resumed;
 use crate::error::{EngineError, Stop, lift};
 use crate::journal::ChangeJournal;
-use crate::overflow;
+use crate::overflow::{self, ValuesBeside};
 use crate::pending_chains::PendingChains;
 use crate::read::View;
 use crate::row_hint::RowHints;
@@ -576,15 +576,21 @@ impl EngineSession {
     }
 
     /// Whether `row`, some of whose values may lie on overflow pages, has the same values as
-    /// `whole`, which has all of them. Call again after a wait.
+    /// `whole`, which has all of them, `beside` among them. Call again after a wait.
     ///
     /// # Errors
     /// Damage.
-    pub fn is_same_row(&self, table: &Table, row: &[u8], whole: &[u8]) -> Result<bool, Stop> {
+    pub fn is_same_row(
+        &self,
+        table: &Table,
+        row: &[u8],
+        (whole, beside): (&[u8], ValuesBeside<'_>),
+    ) -> Result<bool, Stop> {
         if !RowLayout::has_external(row) {
-            return Ok(row == whole);
+            return Ok(beside.is_empty() && row == whole);
         }
         let from = (self.store(), table.def().space);
+        let whole = (whole, beside);
         overflow::is_same_row(from, table.layout(), row, whole, &self.pending_chains)
     }
 

@@ -198,7 +198,14 @@ impl Engine {
                 }
                 mover.reset();
                 let out = block(|| -> Result<bool, Stop> {
-                    mover.run(store, &target, trx, (key.len(), &image[..]), &mut moved)
+                    mover.run(
+                        store,
+                        &target,
+                        trx,
+                        (key.len(), &image[..]),
+                        &[],
+                        &mut moved,
+                    )
                 })?;
                 value.clear();
                 value.extend_from_slice(&header);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use nfold_txn::locks::LockMode;
 
 use crate::error::Stop;
-use crate::overflow;
+use crate::overflow::{self, ValuesBeside};
 use crate::session::EngineSession;
 use crate::table::Table;
 use crate::write::clustered::{self, Inserted};
@@ -113,7 +113,11 @@ impl InsertOp {
         }
     }
 
-    pub(crate) fn run(&mut self, session: &mut EngineSession) -> Result<WriteOutcome, Stop> {
+    pub(crate) fn run(
+        &mut self,
+        session: &mut EngineSession,
+        beside: ValuesBeside<'_>,
+    ) -> Result<WriteOutcome, Stop> {
         let InsertOp {
             table, work, row, ..
         } = self;
@@ -124,7 +128,7 @@ impl InsertOp {
             table.check_keys(row, &work.primary, &mut work.key)?;
             let owner = session.write_id()?;
             let long = (work.primary.len(), &row[..]);
-            if overflow::is_long(long)
+            if (overflow::is_long(long) || !beside.is_empty())
                 && !table.has_hidden_row_id()
                 && clustered::is_duplicate(
                     session,
@@ -135,9 +139,8 @@ impl InsertOp {
             {
                 return Ok(WriteOutcome::Duplicate { index: 0 });
             }
-            work.moved_out =
-                work.mover
-                    .run(session.store(), table, owner, long, &mut work.moved)?;
+            let (mover, moved) = (&mut work.mover, &mut work.moved);
+            work.moved_out = mover.run(session.store(), table, owner, long, beside, moved)?;
             let image = if work.moved_out { &work.moved } else { &*row };
             let buffers = (&mut work.current, &mut work.next, &mut work.value);
             let mover = &mut work.mover;

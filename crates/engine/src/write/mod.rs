@@ -38,7 +38,7 @@ use nfold_btree::RowHint;
 use nfold_txn::locks::LockMode;
 
 use crate::error::Stop;
-use crate::overflow::Mover;
+use crate::overflow::{Mover, ValuesBeside};
 use crate::session::EngineSession;
 
 pub use deferred_inserts::DeferredDuplicate;
@@ -146,8 +146,18 @@ impl Drop for Work {
 impl EngineSession {
     /// Inserts a row; call again with the same operation after a wait.
     pub fn insert(&mut self, op: &mut InsertOp) -> Result<WriteOutcome, Stop> {
+        self.insert_with(op, &[])
+    }
+
+    /// As [`insert`](Self::insert), for a row with values `beside` its image.
+    #[inline]
+    pub fn insert_with(
+        &mut self,
+        op: &mut InsertOp,
+        beside: ValuesBeside<'_>,
+    ) -> Result<WriteOutcome, Stop> {
         self.note_change(op.table())?;
-        op.run(self)
+        op.run(self, beside)
     }
 
     /// Puts the row of `op` aside, to be inserted together with others by

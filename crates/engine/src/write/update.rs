@@ -174,7 +174,7 @@ impl UpdateOp {
         }
         let long = (work.primary.len(), &self.new[..]);
         let (store, moved) = (session.store(), &mut work.moved);
-        work.moved_out = match work.mover.run(store, table, owner, long, moved) {
+        work.moved_out = match work.mover.run(store, table, owner, long, &[], moved) {
             Err(Stop::Error(EngineError::RowTooLarge))
                 if patched::has_described_values(table, &self.new) =>
             {
@@ -182,7 +182,7 @@ impl UpdateOp {
                 self.new = table.whole_row(&self.new, session.pending_chains())?;
                 work.mover.reset();
                 let long = (work.primary.len(), &self.new[..]);
-                work.mover.run(store, table, owner, long, moved)?
+                work.mover.run(store, table, owner, long, &[], moved)?
             }
             moved_out => moved_out?,
         };

@@ -1,5 +1,6 @@
 //! REPLACE and ON DUPLICATE KEY UPDATE: handles the existing row that has a key of the new row.
 
+use nfold_engine::ValuesBeside;
 use nfold_plan::expr::{Expr, ExprKind};
 use nfold_plan::query::{Assignment, InsertPlan};
 use nfold_types::{Level, SqlError};
@@ -14,16 +15,18 @@ use crate::query::subquery::{BlockSubqueries, CachedSubquery};
 
 impl Inserting<'_, '_> {
     /// Handles a duplicate in unique index `index`. `None`: insert the row again; otherwise whether
-    /// the row counts as inserted. `made`: the row's automatic value.
+    /// the row counts as inserted. `made`: the row's automatic value. `beside`: the row's values
+    /// beside its image.
     pub(super) fn resolve_conflict(
         &mut self,
         index: usize,
         made: Option<u64>,
+        beside: ValuesBeside<'_>,
     ) -> Result<Option<bool>, SqlError> {
         // As in MySQL, an automatic value replaces no row, so the end of its type is an error.
         let replaces = self.plan.replace && !(made.is_some() && self.is_automatic_key(index));
         if replaces {
-            if self.find_conflicting(index)? && self.replaces_itself(index)? {
+            if self.find_conflicting(index)? && self.replaces_itself(index, beside)? {
                 self.affected += 1;
                 return Ok(Some(true));
             }
@@ -78,14 +81,14 @@ impl Inserting<'_, '_> {
 
     /// REPLACE: whether the existing row equals the new one. If the duplicate is in the last unique
     /// index, MySQL updates the row in place, and counts it once if nothing changes.
-    fn replaces_itself(&self, index: usize) -> Result<bool, SqlError> {
+    fn replaces_itself(&self, index: usize, beside: ValuesBeside<'_>) -> Result<bool, SqlError> {
         let later = &self.table.def().indexes[index + 1..];
         if later.iter().any(|i| i.is_unique()) || self.conflicting.len() != 1 {
             return Ok(false);
         }
-        let rows = (self.conflicting.row(0), self.changes.inserted());
+        let (old, new) = (self.conflicting.row(0), (self.changes.inserted(), beside));
         self.rt
-            .drive(|session| session.is_same_row(self.table, rows.0, rows.1))
+            .drive(|session| session.is_same_row(self.table, old, new))
     }
 
     /// REPLACE: deletes the existing rows.

@@ -66,9 +66,13 @@ impl RowOut for PlainRows<'_, '_, '_> {
     }
 }
 
-/// Long texts of the current row that are stored as they are, by column. They are copied only once,
-/// into the row's image; [`Inserting::row`] has NULL in their places.
+/// Long texts of the current row that are stored as they are, by column. The engine takes them
+/// beside the row's image where it can; otherwise they are copied only once, into that image.
+/// [`Inserting::row`] has NULL in their places.
 type LongTexts<'a> = SmallVec<[(usize, Cow<'a, [u8]>); 1]>;
+
+/// See [`nfold_engine::ValuesBeside`].
+type Beside<'a> = SmallVec<[(usize, &'a [u8]); 1]>;
 
 /// The least size of a long text in bytes. Shorter ones are cheap to copy.
 const LONG_TEXT_BYTES: usize = 4096;
@@ -698,6 +702,15 @@ impl<'i> Inserting<'i, '_> {
         row.value(e, column, &image)
     }
 
+    /// Those long texts of the row that are not copied into its image.
+    fn values_beside<'l>(&self, long: &'l [(usize, Cow<'_, [u8]>)]) -> Beside<'l> {
+        let takes = |column, len| {
+            self.plan.on_duplicate.is_empty() && self.changes.takes_beside(column, len)
+        };
+        let texts = long.iter().map(|(column, text)| (*column, &text[..]));
+        texts.filter(|&(c, text)| takes(c, text.len())).collect()
+    }
+
     /// Inserts the complete row. A row with a duplicate key is replaced, updated or ignored, as the
     /// statement says. Returns false if no new row is in the table: another row was updated
     /// instead, or this one was skipped.
@@ -712,11 +725,12 @@ impl<'i> Inserting<'i, '_> {
         if self.changes.is_full() || !defers {
             self.insert_later_rows()?;
         }
+        let beside = self.values_beside(long);
         loop {
             let image = self.changes.begin_insert(changes_duplicates);
             let encoded = match long.is_empty() {
                 true => (table.layout()).encode(self.row.iter().map(Value::as_ref), image),
-                false => encode_with(table.layout(), &self.row, long, image),
+                false => encode_with(table.layout(), &self.row, (long, &beside), image),
             };
             encoded.map_err(|e| row_error(&e))?;
             let outcome = match defers {
@@ -724,7 +738,8 @@ impl<'i> Inserting<'i, '_> {
                     Some(inserted) => return Ok(inserted),
                     None => self.changes.insert_completed(self.rt)?,
                 },
-                false => self.changes.insert(self.rt)?,
+                false if beside.is_empty() => self.changes.insert(self.rt)?,
+                false => self.changes.insert_with(self.rt, &beside)?,
             };
             let index = match outcome {
                 RowOutcome::Done => {
@@ -744,22 +759,25 @@ impl<'i> Inserting<'i, '_> {
             if let Some(v) = self.automatic.given {
                 self.count_duplicate(table, v)?;
             }
-            if let Some(inserted) = self.resolve_conflict(index, made)? {
+            if let Some(inserted) = self.resolve_conflict(index, made, &beside)? {
                 return Ok(inserted);
             }
         }
     }
 }
 
-/// Encodes a row with its [`LongTexts`].
+/// Encodes a row with its [`LongTexts`], but with empty values for those `beside` the image.
 #[inline(never)]
 fn encode_with(
     layout: &RowLayout,
     row: &[Value],
-    long: &[(usize, Cow<'_, [u8]>)],
+    (long, beside): (&[(usize, Cow<'_, [u8]>)], &Beside<'_>),
     image: &mut Vec<u8>,
 ) -> Result<(), RowError> {
     let values = row.iter().enumerate().map(|(c, value)| {
+        if beside.iter().any(|(column, _)| *column == c) {
+            return ValueRef::Bytes(&[]);
+        }
         let text = long.iter().find(|(column, _)| *column == c);
         text.map_or(value.as_ref(), |(_, text)| ValueRef::Bytes(text))
     });

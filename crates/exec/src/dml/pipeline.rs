@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use nfold_engine::{
-    DeferredDuplicate, DeleteOp, InsertOp, RowBatch, Table, UpdateOp, WriteOutcome,
+    DeferredDuplicate, DeleteOp, InsertOp, LEAST_BESIDE, RowBatch, Table, UpdateOp, ValuesBeside,
+    WriteOutcome,
 };
 use nfold_observe::{StatusCounter, TableCall};
 use nfold_plan::changed_view::ChangedView;
@@ -226,6 +227,33 @@ impl TableChanges {
             ..RowChange::default()
         };
         foreign.checked(rt, &self.table, (outcome, mark), change)
+    }
+
+    /// As [`Self::insert`], for a row with values `beside` its image ([`Self::takes_beside`]).
+    ///
+    /// # Errors
+    /// The errors of the engine.
+    pub fn insert_with(
+        &mut self,
+        rt: &Runtime<'_>,
+        beside: ValuesBeside<'_>,
+    ) -> Result<RowOutcome, SqlError> {
+        self.count_inserts(rt, 1);
+        let op = self.insert.as_mut().expect("D1: begin_insert came before");
+        Ok(rt.drive(|session| session.insert_with(op, beside))?.into())
+    }
+
+    /// Whether a value of `len` bytes of this column may lie beside the image of a row to be
+    /// inserted: only the engine reads it.
+    pub fn takes_beside(&self, column: usize, len: usize) -> bool {
+        let reads_image = self.exprs.is_some()
+            || self.foreign.is_some()
+            || self.view.is_some()
+            || self.log.is_some();
+        let mut indexes = self.table.def().indexes.iter();
+        len >= LEAST_BESIDE
+            && !reads_image
+            && !indexes.any(|i| i.parts.iter().any(|part| part.column == column))
     }
 
     fn count_inserts(&self, rt: &Runtime<'_>, rows: u64) {
