@@ -36,7 +36,7 @@ pub struct StoreOptions {
     pub io_capacity_max: u32,
     /// Whether pages are first written to the doublewrite file, from which torn pages are repaired.
     pub doublewrite: bool,
-    /// Whether to request 2 MiB pages for the frames.
+    /// Whether to request 2 MiB pages for the frames and the log buffer.
     pub huge_pages: bool,
     /// The increment by which a space file grows once it is larger than this.
     pub extend_bytes: u64,

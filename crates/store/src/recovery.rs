@@ -82,7 +82,7 @@ fn assemble(
         files,
         start.0,
         start.1,
-        options.log_buffer_bytes,
+        (options.log_buffer_bytes, options.huge_pages),
         inline,
         fatal.clone(),
     );
@@ -189,7 +189,7 @@ fn recover(
     report.clean = end == old.checkpoint;
     let start = (old.generation + 1, next_block(end));
     let geometry = LogFiles::geometry(options.log_bytes);
-    let buffer = options.log_buffer_bytes;
+    let buffer = (options.log_buffer_bytes, options.huge_pages);
     let mut core = assemble(options, disk, handler, control, files, start)?;
 
     let found = replay::replay(&core, &names, &old, end, &tell)?;

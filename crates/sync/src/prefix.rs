@@ -68,6 +68,11 @@ impl FilledPrefix {
         &self.horizon
     }
 
+    /// The memory of the slots, which is as long as half of the capacity.
+    pub fn slots(&self) -> &[AtomicU64] {
+        &self.slots
+    }
+
     fn slot(&self, at: u64) -> &AtomicU64 {
         &self.slots[((at / UNIT) as usize) & (self.slots.len() - 1)]
     }

@@ -7,6 +7,7 @@ use nfold_plan::expr::ExprKind;
 use nfold_plan::query::Assignment;
 use nfold_plan::table_exprs::TableExprs;
 use nfold_types::{SqlError, Value};
+use smallvec::SmallVec;
 
 use super::row_exprs::CompletedRow;
 use crate::expr::documents;
@@ -14,6 +15,9 @@ use crate::expr::eval::{EvalCx, RowRef, StmtState, row_error};
 use crate::operators::column_values::{ColumnValues, now_value};
 use crate::operators::step::RowRefs;
 use crate::runtime::Runtime;
+
+/// New values by column. Most statements set few columns.
+type NewValues = SmallVec<[(usize, Value); 4]>;
 
 /// The assignments of a statement to one table.
 pub(super) struct Assigner<'p> {
@@ -106,8 +110,7 @@ impl<'p> Assigner<'p> {
         out: &mut Vec<u8>,
     ) -> Result<bool, SqlError> {
         let def = self.table.def();
-        let mut changed: Vec<(usize, Value)> =
-            Vec::with_capacity(self.assignments.len() + self.stamps.len());
+        let mut changed = NewValues::new();
         let mut between = Vec::new();
         for a in self.assignments {
             if self.sequential && !changed.is_empty() {
@@ -176,7 +179,7 @@ impl<'p> Assigner<'p> {
         out: &mut Vec<u8>,
     ) -> Result<bool, SqlError> {
         let layout = self.table.layout();
-        let mut changed = Vec::with_capacity(self.assignments.len() + self.stamps.len());
+        let mut changed = NewValues::new();
         for a in self.assignments {
             let value = layout.get(made, a.column).map_err(|e| row_error(&e))?;
             changed.push((a.column, value.to_owned()));
@@ -190,7 +193,7 @@ impl<'p> Assigner<'p> {
         &self,
         rt: &Runtime<'_>,
         old: &[u8],
-        mut changed: Vec<(usize, Value)>,
+        mut changed: NewValues,
         out: &mut Vec<u8>,
     ) -> Result<bool, SqlError> {
         self.encode(old, &changed, out)?;

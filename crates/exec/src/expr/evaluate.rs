@@ -18,13 +18,14 @@ const CALL_WORK: u64 = 100;
 const INTEGERS_END: f64 = 9_223_372_036_854_775_808.0;
 
 impl<'a> EvalCx<'a> {
-    /// Evaluates an expression.
+    /// Evaluates an expression. Frequent kinds return the result of their own function as it is: to
+    /// take the value out and wrap it again copies it twice.
     pub fn val(&self, e: &'a Expr) -> Result<Val<'a>, SqlError> {
         use ExprKind::*;
         Ok(match &e.kind {
             Const(v) => self.stored(v.as_ref(), &e.ty),
             Param(n) => self.stored(self.st.params.get(*n), &e.ty),
-            Column(at) => self.column(self.rows, *at, &e.ty)?,
+            Column(at) => return self.column(self.rows, *at, &e.ty),
             Outer { level, at } => {
                 let frame = self
                     .outer
@@ -39,7 +40,7 @@ impl<'a> EvalCx<'a> {
             UserVar(name) | VaryingUserVar(name) => self.user_var(name)?,
             AssignUserVar(name, value) => self.assign_user_var(name, value)?,
             SysVar { scope, name } => Self::owned(self.env().sysvar(*scope, name)?),
-            Neg(_) | BitNot(_) | Arith(..) | Bit(..) => arith::eval(self, e)?,
+            Neg(_) | BitNot(_) | Arith(..) | Bit(..) => return arith::eval(self, e),
             Compare { .. }
             | CompareRows { .. }
             | Between { .. }
@@ -95,13 +96,15 @@ impl<'a> EvalCx<'a> {
                 None => Val::Null,
             },
             IntervalArith { .. } | Extract { .. } | TimestampDiff { .. } | Trim { .. } => {
-                super::func::eval_special(self, e)?
+                return super::func::eval_special(self, e);
             }
             Call { func, args } => {
                 self.checkpoint(CALL_WORK)?;
-                super::func::eval_fn(*func)(self, args, &e.ty)?
+                return super::func::eval_fn(*func)(self, args, &e.ty);
             }
-            Subquery { index, use_as } => self.st.subqueries.value(self, *index, use_as, &e.ty)?,
+            Subquery { index, use_as } => {
+                return self.st.subqueries.value(self, *index, use_as, &e.ty);
+            }
             Default(v) => self.stored(v.as_ref(), &e.ty),
         })
     }

@@ -48,6 +48,7 @@ pub(crate) mod scan;
 use crate::buf::AlignedBuf;
 use crate::options::FatalHook;
 use crate::page::Lsn;
+use crate::pool::flat::request_huge_pages;
 use crate::wait::{Gate, Source, Wait, WakeList};
 use files::{LogFiles, WriteMode};
 use format::*;
@@ -196,7 +197,7 @@ impl Log {
         files: LogFiles,
         generation: u64,
         start: Lsn,
-        buffer_bytes: u64,
+        (buffer_bytes, huge_pages): (u64, bool),
         inline: bool,
         fatal: FatalHook,
     ) -> Log {
@@ -215,9 +216,13 @@ impl Log {
             ring,
             wakers: WakeList::default(),
         };
+        let prefix = FilledPrefix::new(start, ring);
+        if huge_pages {
+            request_huge_pages(prefix.slots());
+        }
         Log {
             filled: Arc::new(Filled {
-                prefix: FilledPrefix::new(start, ring),
+                prefix,
                 wakers: WakeList::default(),
             }),
             durable: Arc::new(Gate::new(start)),
@@ -229,7 +234,7 @@ impl Log {
             cached_wanted: AtomicBool::new(false),
             gathering: CachePadded::default(),
             deferred: CachePadded::default(),
-            ring: Ring::new(ring as usize),
+            ring: Ring::new(ring as usize, huge_pages),
             files,
             generation,
             writer: Mutex::new(Writer {

@@ -7,6 +7,8 @@
 
 use std::cell::UnsafeCell;
 
+use crate::pool::flat::request_huge_pages;
+
 pub(crate) struct Ring {
     bytes: Box<[UnsafeCell<u8>]>,
 }
@@ -16,11 +18,13 @@ unsafe impl Sync for Ring {}
 
 impl Ring {
     /// `size` must be a power of two.
-    pub(crate) fn new(size: usize) -> Ring {
+    pub(crate) fn new(size: usize, huge_pages: bool) -> Ring {
         assert!(size.is_power_of_two(), "ring sizes are powers of two");
-        Ring {
-            bytes: (0..size).map(|_| UnsafeCell::new(0)).collect(),
+        let bytes: Box<[_]> = (0..size).map(|_| UnsafeCell::new(0)).collect();
+        if huge_pages {
+            request_huge_pages(&bytes);
         }
+        Ring { bytes }
     }
 
     pub(crate) fn size(&self) -> u64 {
@@ -75,7 +79,7 @@ mod tests {
 
     #[test]
     fn copies_wrap_around() {
-        let ring = Ring::new(64);
+        let ring = Ring::new(64, false);
         let data: Vec<u8> = (0..48).collect();
         for at in [0u64, 16, 48, 64 * 7 + 40] {
             let mut out = vec![0; 48];
