@@ -8,6 +8,8 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
+use pem::{EncodeConfig, LineEnding, Pem};
+
 /// Why a directory cannot be used, as one line for the user.
 #[derive(Debug)]
 pub struct DataDirError(pub String);
@@ -185,24 +187,8 @@ pub fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
 
 /// Encodes DER bytes as PEM text (RFC 7468).
 pub fn pem_encode(label: &str, der: &[u8]) -> String {
-    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut out = format!("-----BEGIN {label}-----\n");
-    for line in der.chunks(48) {
-        for group in line.chunks(3) {
-            let w = group
-                .iter()
-                .chain([0; 2].iter())
-                .take(3)
-                .fold(0u32, |w, b| w << 8 | u32::from(*b));
-            for i in 0..4 {
-                let c = ALPHABET[(w >> (18 - 6 * i) & 63) as usize] as char;
-                out.push(if i <= group.len() { c } else { '=' });
-            }
-        }
-        out.push('\n');
-    }
-    out.push_str(&format!("-----END {label}-----\n"));
-    out
+    let config = EncodeConfig::new().set_line_ending(LineEnding::LF);
+    pem::encode_config(&Pem::new(label, der), config)
 }
 
 #[cfg(test)]
