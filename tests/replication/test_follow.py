@@ -20,17 +20,19 @@ def url(port, user="sb", password="sb"):
 
 
 class Follower(server.Server):
-    """`nfold follow`; it listens when the copy is complete."""
+    """`nfold follow`; it listens when the copy is complete. `source_port`: of another source than
+    the MySQL."""
 
-    def __init__(self, databases=DATABASES, *words, **more):
+    def __init__(self, databases=DATABASES, *words, source_port=None, **more):
         super().__init__({"innodb_buffer_pool_size": "64M"}, **more)
         self.databases, self.source_url, self.words = databases, None, words
+        self.source_port = source_port or PORT
 
     def launch(self):
         config = self.beside + ".cnf"
         with open(config, "w") as f:
             f.writelines(f"{name}={value}\n" for name, value in [("[mysqld]\nport", self.port), *self.options.items()])
-        command = [server.binary(), "follow", self.source_url or url(PORT), "--databases", self.databases, "--datadir", self.datadir,
+        command = [server.binary(), "follow", self.source_url or url(self.source_port), "--databases", self.databases, "--datadir", self.datadir,
                    "--bind", "127.0.0.1", "--config", config, "--socket", self.beside + ".sock", *self.words]
         self.log = open(self.log_path, "ab")
         self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
@@ -41,14 +43,14 @@ class Follower(server.Server):
 
 def verify(follower, databases=DATABASES):
     """The exit status and the output of `nfold verify`."""
-    done = subprocess.run([server.binary(), "verify", url(PORT), url(follower.port, "root", ""), "--databases", databases,
+    done = subprocess.run([server.binary(), "verify", url(follower.source_port), url(follower.port, "root", ""), "--databases", databases,
                            "--chunk-rows", "2000"], capture_output=True, text=True, timeout=300)
     return done.returncode, done.stdout + done.stderr
 
 
-def begin():
+def begin(port=None):
     """New databases on the source."""
-    src = source().cursor()
+    src = source(port).cursor()
     for schema in ("rep3", "rep2", "rep"):
         src.execute(f"DROP DATABASE IF EXISTS {schema}")
     for schema in ("rep", "rep2", "rep3"):
@@ -124,7 +126,7 @@ class Load:
 
 def caught_up(follower):
     """Waits until the follower has all of the source's transactions."""
-    src, cur = source().cursor(), follower.connect().cursor()
+    src, cur = source(follower.source_port).cursor(), follower.connect().cursor()
     src.execute("SHOW BINARY LOG STATUS")
     file, position = src.fetchone()[:2]
     replica.wait(cur, lambda s: (s["Relay_Source_Log_File"], s["Exec_Source_Log_Pos"]) >= (file, position))

@@ -12,9 +12,9 @@ PORT = os.environ.get("NFOLD_REPLICATION_SOURCE")
 OPTIONS = {"server_id": 77, "innodb_buffer_pool_size": "64M", "super_read_only": "ON"}
 
 
-def source():
+def source(port=None):
     import pymysql
-    return pymysql.connect(host="127.0.0.1", port=int(PORT), user="sb", password="sb", autocommit=True,
+    return pymysql.connect(host="127.0.0.1", port=int(port or PORT), user="sb", password="sb", autocommit=True,
                            charset="utf8mb4")
 
 

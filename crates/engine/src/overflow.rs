@@ -54,8 +54,8 @@ const DOUBLED_UP_TO: usize = 256 << 10;
 const OVER: usize = 64;
 
 /// Long values of a row to be inserted that lie beside its image, by column, each of at least
-/// [`LEAST_BESIDE`] bytes. The image has an empty value in each of these columns, so a long value is
-/// not copied into it. No index has such a column.
+/// [`LEAST_BESIDE`] bytes. The image has an empty value in each of these columns, so a long value
+/// is not copied into it. No index has such a column.
 pub type ValuesBeside<'v> = &'v [(usize, &'v [u8])];
 
 /// The least size of a value beside an image, in bytes: one that always moves to overflow pages.

@@ -28,6 +28,7 @@ mod statement;
 #[cfg(test)]
 mod tests;
 
+pub use dml::ExpectedRows;
 pub use dml::change_log::{change_kind, logged_columns};
 pub use dml::{CopiedRows, no_referenced_row};
 pub use env::params::Params;

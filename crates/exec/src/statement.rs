@@ -19,7 +19,7 @@ use nfold_plan::query::{
 use nfold_plan::row_event::RowEventPlan;
 use nfold_types::{Checkpoint, ErrorCode, SqlError, Warnings};
 
-use crate::dml;
+use crate::dml::{self, ExpectedRows};
 use crate::env::params::Params;
 use crate::env::{EncodedColumns, RowSink, SessionEnv, StatementFiber};
 use crate::expr::eval::EvalCx;
@@ -235,7 +235,7 @@ pub fn apply_row_event(
     cx: &mut dyn StatementFiber,
     env: &dyn SessionEnv,
     warnings: &RefCell<Warnings>,
-    plan: &RowEventPlan,
+    (plan, expected): (&RowEventPlan, ExpectedRows),
     (map, event): (&TableMap, &RowsEvent),
 ) -> Result<u64, SqlError> {
     session.statement_begin(env.isolation(), false);
@@ -243,7 +243,8 @@ pub fn apply_row_event(
     let result = {
         let mut rt = Runtime::new(engine, session, cx, env, &params, warnings);
         rt.changes = true;
-        dml::apply_row_event(&rt, plan, map, event).map_err(|e| full_table(e, &plan.table.name))
+        let applied = dml::apply_row_event(&rt, plan, (map, event), expected);
+        applied.map_err(|e| full_table(e, &plan.table.name))
     };
     let ended = crate::runtime::drive(cx, || session.statement_end(result.is_ok()));
     let rows = result?;

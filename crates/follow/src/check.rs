@@ -103,6 +103,15 @@ pub(crate) fn databases(client: &mut Client) -> Result<Vec<String>, CopyError> {
         .collect())
 }
 
+/// The first column of the rows of a query.
+pub(crate) fn list(client: &mut Client, sql: &str) -> Result<Vec<String>, CopyError> {
+    let rows = client.query(sql)?;
+    Ok(rows
+        .into_iter()
+        .filter_map(|row| row.into_iter().next()?)
+        .collect())
+}
+
 fn rights(
     client: &mut Client,
     is_mariadb: bool,

@@ -12,7 +12,8 @@ use crate::error::{CopyError, Finding};
 use crate::literal::{name, quoted};
 use crate::schema::{Table, definition, tables, views};
 use crate::snapshot::Position;
-use crate::{SourceUrl, rows, snapshot};
+use crate::unfinished::Unfinished;
+use crate::{SourceUrl, rows, snapshot, unfinished};
 
 /// What to copy.
 #[derive(Debug, Clone)]
@@ -40,14 +41,37 @@ pub struct Copied {
     pub position: String,
 }
 
-/// Copies a source to the empty server `target`, and configures its channel, but does not start it.
-/// `report` gets what the user should know.
+/// The server that takes the copy. An error is one line for the user.
+pub trait Target {
+    /// Whether it has a part of a copy that an earlier start has begun.
+    fn is_unfinished(&self) -> bool;
+
+    /// Opens it, with that part or emptied, and returns its address. It may be open already.
+    ///
+    /// # Errors
+    /// It cannot be opened.
+    fn open(&mut self, emptied: bool) -> Result<ChannelConfig, String>;
+
+    /// Tells the user how the copy proceeds.
+    fn tell(&self, text: &str);
+
+    /// Applies the source's changes from the channel's position on to `end`, by the set of GTIDs
+    /// if `gtids`, although they may find other rows or none. Returns when they are applied.
+    ///
+    /// # Errors
+    /// The channel has stopped before.
+    fn complete(&mut self, end: &Position, gtids: bool) -> Result<(), String>;
+}
+
+/// Copies a source to the server `target`, and configures its channel, but does not start it.
+/// Continues a copy that an earlier start has begun, where that is possible. `report` gets what the
+/// user should know.
 ///
 /// # Errors
 /// The source cannot be copied, or a step fails. The target is incomplete then.
 pub fn copy(
     options: &CopyOptions,
-    target: impl FnOnce() -> Result<ChannelConfig, String>,
+    target: &mut dyn Target,
     report: &mut dyn FnMut(&Finding),
 ) -> Result<Copied, CopyError> {
     let begun = Instant::now();
@@ -64,36 +88,139 @@ pub fn copy(
         ));
     }
     tell(&facts.findings, report)?;
-    let target = target().map_err(CopyError)?;
-    let mut writer = Client::connect(&target).map_err(CopyError::at("connecting to the copy"))?;
-    writer.run(rows::WRITER)?;
     if facts.is_mariadb {
         source.run(b"SET SESSION sql_mode = ''")?;
+    }
+    let mut unfinished = None;
+    if target.is_unfinished() {
+        match find_unfinished(options, &facts, &mut source, target)? {
+            Ok(found) => unfinished = Some(found),
+            Err(why) => report(&not_continued(&why)),
+        }
+    }
+    let mut branches = BranchWait::new(options.xa_wait, report);
+    let snapshot = snapshot::begin(config, &mut source, options.jobs.max(1), &mut branches)?;
+    let definitions = unfinished::definitions(&mut source, &facts.databases)?;
+    if let Some(found) = &unfinished
+        && found.definitions != definitions
+    {
+        report(&not_continued("the tables of the source have changed"));
+        unfinished = None;
+    }
+    let at = target.open(unfinished.is_none()).map_err(CopyError)?;
+    let mut writer = Client::connect(&at).map_err(CopyError::at("connecting to the copy"))?;
+    writer.run(rows::WRITER)?;
+    if facts.is_mariadb {
         // CHARACTER SET utf8mb4 without a collation.
         writer.run(b"SET SESSION default_collation_for_utf8mb4 = 'utf8mb4_general_ci'")?;
     }
-    let mut branches = BranchWait::new(options.xa_wait, report);
-    let mut snapshot = snapshot::begin(config, &mut source, options.jobs.max(1), &mut branches)?;
-    let (tables, findings) = define(&mut source, &mut writer, &facts.databases)?;
-    tell(&findings, report)?;
-    let rows = rows::copy(&mut snapshot.clients, &target, &tables)?;
-    drop(snapshot.clients);
+    let continued = unfinished.is_some();
+    let (tables, plan) = match unfinished {
+        Some(mut plan) => {
+            target.tell(&match plan.chunks.len() {
+                0 => "continuing the copy: all rows are there".to_owned(),
+                n => format!("continuing the copy: {n} parts are left"),
+            });
+            if !plan.chunks.is_empty() {
+                plan.latest = snapshot.position.clone();
+                unfinished::continue_at(&mut writer, &plan.latest)?;
+            }
+            let tables = unfinished::all_tables(&mut source, &facts.databases)?;
+            (tables, plan)
+        }
+        None => {
+            let (tables, findings) = define(&mut source, &mut writer, &facts.databases)?;
+            tell(&findings, report)?;
+            let plan = Unfinished {
+                source: unfinished::identity(&mut source, &facts)?,
+                databases: options.databases.join(","),
+                first: snapshot.position.clone(),
+                latest: snapshot.position.clone(),
+                definitions,
+                chunks: rows::chunks(&mut source, &tables)?,
+            };
+            unfinished::begin(&mut writer, &plan)?;
+            (tables, plan)
+        }
+    };
+    let (mut clients, locked) = (snapshot.clients, snapshot.locked);
+    let (first, latest) = (plan.first, plan.latest);
+    let rows = rows::Rows {
+        target: &at,
+        tables: &tables,
+        chunks: plan.chunks,
+        continued,
+    };
+    let rows = rows::copy(&mut clients, rows)?;
+    drop(clients);
+    configure(&mut writer, options, &facts, &first)?;
+    if first != latest {
+        target.tell("applying what the source has changed since the copy began");
+    }
+    if first != latest
+        && let Err(why) = target.complete(&latest, facts.gtids)
+    {
+        unfinished::forget(&mut writer)?;
+        return Err(CopyError(format!(
+            "the parts of the copy cannot be joined: {why}; the next start copies all rows again"
+        )));
+    }
     // Views name accounts.
     copy_accounts(&mut source, &mut writer, report)?;
     define_views(&mut source, &mut writer, &facts.databases, report)?;
     if snapshot.ddl_locked {
         source.run(b"UNLOCK INSTANCE")?;
     }
-    configure(&mut writer, options, &facts, &snapshot.position)?;
+    persist(&mut writer, options)?;
+    unfinished::forget(&mut writer)?;
     Ok(Copied {
         tables: tables.len(),
         rows,
         time: begun.elapsed(),
-        locked: snapshot.locked,
+        locked,
         position: match facts.gtids {
-            true => snapshot.position.gtids,
-            false => format!("{} {}", snapshot.position.file, snapshot.position.position),
+            true => latest.gtids,
+            false => format!("{} {}", latest.file, latest.position),
         },
+    })
+}
+
+/// What is told when a copy begins anew, although a part of it is there.
+fn not_continued(why: &str) -> Finding {
+    Finding::warning(
+        format!("the unfinished copy is not continued: {why}"),
+        "all rows are copied again",
+    )
+}
+
+/// What an earlier start has left, or why it cannot be continued.
+fn find_unfinished(
+    options: &CopyOptions,
+    facts: &Facts,
+    source: &mut Client,
+    target: &mut dyn Target,
+) -> Result<Result<Unfinished, String>, CopyError> {
+    let at = match target.open(false) {
+        Ok(at) => at,
+        Err(why) => return Ok(Err(why)),
+    };
+    let mut reader = Client::connect(&at).map_err(CopyError::at("connecting to the copy"))?;
+    let Some(found) = unfinished::read(&mut reader)? else {
+        return Ok(Err("it had not begun to copy rows".into()));
+    };
+    if found.source != unfinished::identity(source, facts)? {
+        return Ok(Err("it is of another source".into()));
+    }
+    if found.databases != options.databases.join(",") {
+        return Ok(Err("it is of other databases".into()));
+    }
+    if !unfinished::has_file(source, &found.first)? {
+        let file = &found.first.file;
+        return Ok(Err(format!("the source has no file {file} any more")));
+    }
+    Ok(match unfinished::obstacle(source, &facts.databases)? {
+        Some(why) => Err(why),
+        None => Ok(found),
     })
 }
 
@@ -190,11 +317,13 @@ fn define_views(
         let before = left.len();
         let mut failed = Vec::new();
         for (database, view, _) in left {
-            let path = format!("{}.{}", name(database), name(&view));
+            let path = unfinished::path_of_view(database, &view);
             // Names of the current database are shown without it.
             let current = format!("USE {}", name(database));
             source.run(current.as_bytes())?;
             target.run(current.as_bytes())?;
+            // An earlier start may have created it.
+            target.run(format!("DROP VIEW IF EXISTS {path}").as_bytes())?;
             let sql = definition(source, &format!("VIEW {path}"));
             let created = sql.and_then(|sql| Ok(run_all(target, &translated(source, &sql)?)?));
             if let Err(e) = created {
@@ -277,13 +406,17 @@ fn copy_account(source: &mut Client, target: &mut Client, account: &str) -> Resu
     result
 }
 
-/// Configures the channel, and stores the settings of a replica.
+/// Configures the channel to begin at a position, unless an earlier start has done so.
 fn configure(
     target: &mut Client,
     options: &CopyOptions,
     facts: &Facts,
     at: &Position,
 ) -> Result<(), CopyError> {
+    let channel = target.query("SHOW REPLICA STATUS")?;
+    if !channel.is_empty() {
+        return Ok(());
+    }
     let source = &options.source.0;
     let start = match facts.gtids {
         true => "SOURCE_AUTO_POSITION = 1".to_owned(),
@@ -310,6 +443,11 @@ fn configure(
     // The statement has a password, so the error does not show it.
     let changed = target.run(change.as_bytes());
     changed.map_err(CopyError::at("CHANGE REPLICATION SOURCE TO"))?;
+    Ok(())
+}
+
+/// Stores the settings of a replica.
+fn persist(target: &mut Client, options: &CopyOptions) -> Result<(), CopyError> {
     let persist = format!(
         "SET PERSIST_ONLY server_id = {}, PERSIST_ONLY super_read_only = ON",
         options.server_id

@@ -8,7 +8,8 @@
 //! ```
 //! # Invariants
 //! - C1: all rows are read from transactions that see the same moment, and the channel starts at
-//!   this moment.
+//!   this moment. A copy that a later start continues has several such moments
+//!   ([`unfinished`](crate::unfinished)).
 //! - C2: what is not copied is named: it is a [`Finding`], and an error ends the copy.
 //! - C3: no XA transaction is prepared at this moment. The rows of such a transaction would be
 //!   neither in the snapshot nor in the events behind it.
@@ -26,10 +27,12 @@ mod progress;
 mod rows;
 mod schema;
 mod snapshot;
+mod unfinished;
 mod url;
 mod verify;
 
-pub use copy::{Copied, CopyOptions, copy};
+pub use copy::{Copied, CopyOptions, Target, copy};
 pub use error::{CopyError, Finding};
+pub use snapshot::Position;
 pub use url::SourceUrl;
 pub use verify::{VerifyArgs, verify};

@@ -15,6 +15,7 @@ use crate::error::CopyError;
 use crate::literal::name;
 use crate::progress::Progress;
 use crate::schema::Table;
+use crate::unfinished;
 
 /// The size of an INSERT beyond which the next one begins, in bytes.
 const INSERT_BYTES: usize = 256 << 10;
@@ -27,39 +28,58 @@ const MAX_CHUNKS: u64 = 1000;
 pub(crate) const WRITER: &[u8] = b"SET SESSION foreign_key_checks = 0, unique_checks = 0, \
     max_error_count = 65535, time_zone = '+00:00', sql_mode = 'NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES'";
 
-/// Rows of a table: a condition with WHERE, or all of them.
-struct Chunk {
-    table: usize,
-    condition: String,
+/// Rows of a table: all of them, or those that a condition selects.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Chunk {
+    pub number: usize,
+    /// The table, as [`Table::path`] names it.
+    pub path: String,
+    /// Begins with WHERE; empty: all rows.
+    pub condition: String,
 }
 
-/// Copies all tables. Returns the number of rows.
-pub(crate) fn copy(
-    clients: &mut [Client],
-    target: &ChannelConfig,
-    tables: &[Table],
-) -> Result<u64, CopyError> {
-    let mut order: Vec<usize> = (0..tables.len()).collect();
-    order.sort_by_key(|&n| std::cmp::Reverse(tables[n].bytes));
-    let mut queue = VecDeque::new();
-    let first = clients.first_mut();
-    let first = first.ok_or_else(|| CopyError("no connection to the source".into()))?;
+/// Divides the tables into chunks, the largest table first.
+pub(crate) fn chunks(source: &mut Client, tables: &[Table]) -> Result<Vec<Chunk>, CopyError> {
+    let mut order: Vec<&Table> = tables.iter().collect();
+    order.sort_by_key(|table| std::cmp::Reverse(table.bytes));
+    let mut chunks = Vec::new();
     for table in order {
-        let pieces = (tables[table].bytes / CHUNK_BYTES).min(MAX_CHUNKS);
-        let chunks = tables[table].chunks(first, pieces)?;
-        queue.extend(
-            chunks
-                .into_iter()
-                .map(|condition| Chunk { table, condition }),
-        );
+        let pieces = (table.bytes / CHUNK_BYTES).min(MAX_CHUNKS);
+        for condition in table.chunks(source, pieces)? {
+            chunks.push(Chunk {
+                number: chunks.len(),
+                path: table.path(),
+                condition,
+            });
+        }
     }
-    let queue = Mutex::new(queue);
+    Ok(chunks)
+}
+
+/// What a copy of rows reads and writes.
+pub(crate) struct Rows<'a> {
+    pub target: &'a ChannelConfig,
+    pub tables: &'a [Table],
+    pub chunks: Vec<Chunk>,
+    /// The chunks are those that an earlier start has left: some of their rows may be there, and
+    /// rows of other chunks may have their unique keys.
+    pub continued: bool,
+}
+
+/// Copies the chunks. Returns the number of rows.
+pub(crate) fn copy(clients: &mut [Client], rows: Rows<'_>) -> Result<u64, CopyError> {
+    let paths: Vec<String> = rows.chunks.iter().map(|c| c.path.clone()).collect();
+    // Of a table of which chunks are done, too, this is more than what is left.
+    let left = (rows.tables.iter()).filter(|table| paths.contains(&table.path()));
+    let progress = Progress::new(left.map(|t| t.rows).sum());
+    let (target, tables, continued) = (rows.target, rows.tables, rows.continued);
+    let queue = Mutex::new(VecDeque::from(rows.chunks));
     let stop = AtomicBool::new(false);
-    let progress = Progress::new(tables.iter().map(|t| t.rows).sum());
     std::thread::scope(|scope| {
         let shown = scope.spawn(|| progress.show());
         let worker = |client| {
-            let done = work(client, target, tables, &queue, &progress, &stop);
+            let sides = (client, target, tables);
+            let done = work(sides, continued, &queue, &progress, &stop);
             if done.is_err() {
                 stop.store(true, Relaxed);
             }
@@ -82,21 +102,27 @@ pub(crate) fn copy(
 }
 
 fn work(
-    source: &mut Client,
-    target: &ChannelConfig,
-    tables: &[Table],
+    (source, target, tables): (&mut Client, &ChannelConfig, &[Table]),
+    continued: bool,
     queue: &Mutex<VecDeque<Chunk>>,
     progress: &Progress,
     stop: &AtomicBool,
 ) -> Result<(), CopyError> {
     let mut target = Client::connect(target).map_err(CopyError::at("connecting to the copy"))?;
     target.run(WRITER)?;
+    if continued {
+        target.run(b"SET SESSION unique_checks = 1")?;
+    }
     let next = || queue.lock().ok().and_then(|mut queue| queue.pop_front());
     while !stop.load(Relaxed)
         && let Some(chunk) = next()
     {
-        let table = &tables[chunk.table];
-        copy_chunk(source, &mut target, table, &chunk.condition, progress)?;
+        if continued {
+            unfinished::clear(&mut target, &chunk)?;
+        }
+        let table = tables.iter().find(|table| table.path() == chunk.path);
+        let table = table.ok_or_else(|| CopyError(format!("there is no table {}", chunk.path)))?;
+        copy_chunk(source, &mut target, (table, &chunk), continued, progress)?;
     }
     Ok(())
 }
@@ -104,11 +130,12 @@ fn work(
 fn copy_chunk(
     source: &mut Client,
     target: &mut Client,
-    table: &Table,
-    condition: &str,
+    (table, chunk): (&Table, &Chunk),
+    continued: bool,
     progress: &Progress,
 ) -> Result<(), CopyError> {
-    let path = table.path();
+    let (path, condition) = (&chunk.path, &chunk.condition);
+    let verb = if continued { "REPLACE" } else { "INSERT" };
     let selected: Vec<&str> = table.columns.iter().map(|c| c.selected.as_str()).collect();
     let names: Vec<String> = table.columns.iter().map(|c| name(&c.name)).collect();
     let select = format!(
@@ -119,14 +146,16 @@ fn copy_chunk(
     let mut writer = Writer {
         target,
         table,
-        head: format!("INSERT INTO {path} ({}) VALUES ", names.join(", ")).into_bytes(),
+        head: format!("{verb} INTO {path} ({}) VALUES ", names.join(", ")).into_bytes(),
         sql: Vec::with_capacity(INSERT_BYTES + (16 << 10)),
         rows: 0,
         inserts: 0,
+        replaces: continued,
         progress,
     };
     source.each_row::<CopyError>(select.as_bytes(), |row| writer.row(row))?;
     writer.insert()?;
+    writer.target.run(unfinished::done(chunk).as_bytes())?;
     writer.commit()
 }
 
@@ -140,6 +169,8 @@ struct Writer<'a> {
     rows: u64,
     /// The INSERTs of the open transaction.
     inserts: u32,
+    /// Rows with the same unique keys are replaced, and count twice.
+    replaces: bool,
     progress: &'a Progress,
 }
 
@@ -174,7 +205,11 @@ impl Writer<'_> {
             self.target.run(b"BEGIN").map_err(CopyError::at(at()))?;
         }
         let done = self.target.run(&self.sql).map_err(CopyError::at(at()))?;
-        if done.affected_rows != self.rows {
+        let counts_all = match self.replaces {
+            true => done.affected_rows >= self.rows,
+            false => done.affected_rows == self.rows,
+        };
+        if !counts_all {
             let (written, read) = (done.affected_rows, self.rows);
             return Err(CopyError(format!(
                 "{path}: {written} of {read} rows were written"

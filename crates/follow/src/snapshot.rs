@@ -14,7 +14,7 @@ const ATTEMPTS: u32 = 10;
 
 /// Where a source's binary log was.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Position {
+pub struct Position {
     pub file: String,
     pub position: u64,
     pub gtids: String,

@@ -9,8 +9,8 @@
 //! ```
 //! # Failure
 //! A directory is marked before its first file is written, and unmarked after its last file is
-//! closed. A marked directory is never served: the next start copies again from the beginning,
-//! because the snapshot on the source ended with the process.
+//! closed. A marked directory is never served: the next start continues the copy, or begins it
+//! anew where that is not possible (`nfold_follow`).
 
 use std::hash::{BuildHasher, RandomState};
 use std::process::ExitCode;
@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use nfold_follow::{CopyOptions, SourceUrl};
+use nfold_follow::{CopyOptions, Position, SourceUrl, Target};
 use nfold_replica::ChannelConfig;
 use nfold_server::config::{DataDir, ServerOptions, server_uuid};
 use nfold_server::net::worker::Registry;
@@ -84,12 +84,10 @@ fn take_copy(args: &Args, datadir: &DataDir) -> Result<(), StartError> {
     };
     drop(given);
     tracing::info!("copying {} into {}", args.source, datadir.path().display());
-    let mut private = None;
-    let open = || {
-        let server = PrivateServer::open(args, datadir).map_err(|e| e.to_string())?;
-        let config = server.address();
-        private = Some(server);
-        Ok(config)
+    let mut target = Directory {
+        args,
+        datadir,
+        server: None,
     };
     let options = CopyOptions {
         source: args.source.clone(),
@@ -98,18 +96,22 @@ fn take_copy(args: &Args, datadir: &DataDir) -> Result<(), StartError> {
         server_id,
         xa_wait: Duration::from_secs(args.xa_wait),
     };
-    let copied = nfold_follow::copy(&options, open, &mut |finding| match finding.is_error {
-        true => tracing::error!("{}; {}", finding.what, finding.what_to_do),
-        false => tracing::warn!("{}; {}", finding.what, finding.what_to_do),
-    });
+    let copied = nfold_follow::copy(
+        &options,
+        &mut target,
+        &mut |finding| match finding.is_error {
+            true => tracing::error!("{}; {}", finding.what, finding.what_to_do),
+            false => tracing::warn!("{}; {}", finding.what, finding.what_to_do),
+        },
+    );
     let copied = match copied {
         Ok(copied) => copied,
         Err(e) => {
-            private.into_iter().for_each(PrivateServer::abandon);
+            target.server.into_iter().for_each(PrivateServer::abandon);
             return Err(line(e));
         }
     };
-    private.map_or(Ok(()), PrivateServer::close)?;
+    target.server.map_or(Ok(()), PrivateServer::close)?;
     datadir.end_copy().map_err(line)?;
     let (s, locked_ms) = (copied.time.as_secs_f64(), copied.locked.as_millis());
     tracing::info!(
@@ -121,6 +123,50 @@ fn take_copy(args: &Args, datadir: &DataDir) -> Result<(), StartError> {
     Ok(())
 }
 
+/// The data directory that takes the copy.
+struct Directory<'a> {
+    args: &'a Args,
+    datadir: &'a DataDir,
+    server: Option<PrivateServer>,
+}
+
+impl Target for Directory<'_> {
+    fn is_unfinished(&self) -> bool {
+        self.datadir.is_unfinished()
+    }
+
+    fn open(&mut self, emptied: bool) -> Result<ChannelConfig, String> {
+        if emptied && let Some(server) = self.server.take() {
+            server.close().map_err(|e| e.to_string())?;
+        }
+        if self.server.is_none() {
+            if emptied {
+                self.datadir.begin_copy().map_err(|e| e.to_string())?;
+            }
+            let opened = PrivateServer::open(self.args, self.datadir);
+            self.server = Some(opened.map_err(|e| e.to_string())?);
+        }
+        let server = self.server.as_ref();
+        Ok(server.map(PrivateServer::address).unwrap_or_default())
+    }
+
+    fn tell(&self, text: &str) {
+        tracing::info!("{text}");
+    }
+
+    fn complete(&mut self, end: &Position, gtids: bool) -> Result<(), String> {
+        let Some(server) = &self.server else {
+            return Err("the copy is not open".into());
+        };
+        let gtids = gtids.then_some(end.gtids.as_str());
+        let place = (end.file.as_str(), end.position);
+        let state = server.database.state();
+        state
+            .complete_copy(gtids, place)
+            .map_err(|e| e.message.to_string())
+    }
+}
+
 /// A server that only this process reaches, by a socket in the data directory.
 struct PrivateServer {
     server: Server,
@@ -129,9 +175,8 @@ struct PrivateServer {
 }
 
 impl PrivateServer {
-    /// Empties and marks the directory, and opens it.
+    /// Opens the directory, which is marked.
     fn open(args: &Args, datadir: &DataDir) -> Result<PrivateServer, StartError> {
-        datadir.begin_copy().map_err(line)?;
         server_uuid(datadir.path()).map_err(line)?;
         let socket = serve::socket_path(datadir.path().join("nfold-copy.sock"));
         let socket = socket.display().to_string();
@@ -141,6 +186,7 @@ impl PrivateServer {
             ("log_bin", "OFF"),
             ("read_only", "OFF"),
             ("super_read_only", "OFF"),
+            ("skip_replica_start", "ON"),
             ("max_allowed_packet", "1G"),
             // The directory is complete only after it is closed.
             ("innodb_flush_log_at_trx_commit", "2"),

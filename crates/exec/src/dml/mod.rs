@@ -48,5 +48,6 @@ pub(crate) use delete::delete;
 pub use foreign::no_referenced_row;
 pub(crate) use insert::insert;
 pub(crate) use multi_table::{delete as multi_table_delete, update as multi_table_update};
+pub use row_events::ExpectedRows;
 pub(crate) use row_events::apply_row_event;
 pub(crate) use update::update;

@@ -11,6 +11,10 @@
 //! # Invariants
 //! - E1. Each row of an event changes exactly one row. A row that is not found, or exists already,
 //!   is an error that names the row.
+//! - E1a. With [`ExpectedRows::AnyVersion`] the table has rows of later moments, or lacks them.
+//!   Each row gets the values of its event: a row that is missing is inserted, rows with one of its
+//!   keys are deleted, and a row to delete may be missing. The last event of a row decides, so the
+//!   rows are right behind the event of the latest moment.
 //! - E2. A table without a key whose columns are all in the event is read as a whole, and a row
 //!   counts if all columns of the event are equal.
 
@@ -23,7 +27,7 @@ use nfold_plan::row_event::RowEventPlan;
 use nfold_types::{ColumnType, ErrorCode, SqlError, TypeKind, Value, ValueRef, wire};
 
 use super::auto_increment::observe_updated;
-use super::duplicate::{duplicate_error, is_needed, read_locked};
+use super::duplicate::{duplicate_error, index_keys, is_needed, read_locked};
 use super::pipeline::{ROWS_PER_TICK, RowOutcome, TableChanges};
 use crate::expr::eval::row_error;
 use crate::operators::column_values::ColumnValues;
@@ -31,6 +35,16 @@ use crate::runtime::Runtime;
 
 /// The longest text of a value in an error message, in bytes.
 const SHOWN_BYTES: usize = 64;
+
+/// Which rows an event may find (E1, E1a).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ExpectedRows {
+    /// Those that the source had.
+    #[default]
+    SourceVersion,
+    /// Others, too.
+    AnyVersion,
+}
 
 /// A table and an event that changes it.
 struct Applying<'a, 's> {
@@ -45,6 +59,7 @@ struct Applying<'a, 's> {
     /// The key by which rows are found.
     key: Option<usize>,
     found: RowBatch,
+    expected: ExpectedRows,
 }
 
 /// Applies the rows of an event. Returns their number.
@@ -55,8 +70,8 @@ struct Applying<'a, 's> {
 pub(crate) fn apply_row_event(
     rt: &Runtime<'_>,
     plan: &RowEventPlan,
-    map: &TableMap,
-    event: &RowsEvent,
+    (map, event): (&TableMap, &RowsEvent),
+    expected: ExpectedRows,
 ) -> Result<u64, SqlError> {
     let table = rt.table(plan.table.id)?;
     let columns = compare_columns(table.def(), map)?;
@@ -79,11 +94,16 @@ pub(crate) fn apply_row_event(
         values: ColumnValues::new(rt, false, false),
         table,
         found: RowBatch::new(),
+        expected,
     };
     let rows = event.rows(map, &types).map_err(damaged)?;
     match event.kind {
         RowChangeKind::Insert => applying.insert(rows),
         _ if applying.key.is_some() => applying.by_key(rows),
+        _ if expected == ExpectedRows::AnyVersion => {
+            let what = "events without a key while a copy is completed";
+            Err(SqlError::not_supported(what))
+        }
         _ => applying.by_scan(rows),
     }
 }
@@ -170,6 +190,17 @@ impl Applying<'_, '_> {
                     *value = Some(self.values.default_value(self.rt, column)?);
                 }
             }
+            self.insert_row(&values)?;
+            if moves_counter {
+                observe_updated(self.rt, &self.table, self.changes.inserted())?;
+            }
+        }
+        Ok(n)
+    }
+
+    /// Inserts a row, given by column.
+    fn insert_row(&mut self, values: &[Option<Value>]) -> Result<(), SqlError> {
+        loop {
             let image = self.changes.begin_insert(false);
             let values = values
                 .iter()
@@ -177,19 +208,34 @@ impl Applying<'_, '_> {
             let encoded = self.table.layout().encode(values, image);
             encoded.map_err(|e| row_error(&e))?;
             match self.changes.insert(self.rt)? {
-                RowOutcome::Done => {}
+                RowOutcome::Done => return Ok(()),
                 RowOutcome::Duplicate { index } => {
-                    let image = self.changes.inserted();
-                    return Err(duplicate_error(self.rt, &self.table, index, image));
+                    let image = self.changes.inserted().to_vec();
+                    self.make_room(index, &image)?;
                 }
                 RowOutcome::Refused(e) => return Err(e),
-                RowOutcome::Gone => return Err(self.not_found(&row)),
-            }
-            if moves_counter {
-                observe_updated(self.rt, &self.table, self.changes.inserted())?;
+                RowOutcome::Gone => return Err(self.cannot_find("the inserted row")),
             }
         }
-        Ok(n)
+    }
+
+    /// Deletes the row that has the same key in unique index `index` as `image` (E1a).
+    ///
+    /// # Errors
+    /// 1062 if the event must not find such a row.
+    fn make_room(&mut self, index: usize, image: &[u8]) -> Result<(), SqlError> {
+        if self.expected == ExpectedRows::SourceVersion {
+            return Err(duplicate_error(self.rt, &self.table, index, image));
+        }
+        let mut other = RowBatch::new();
+        for key in index_keys(self.rt, &self.table, index, image)? {
+            let needed = |c: usize| is_needed(self.table.def(), c);
+            read_locked(self.rt, &self.table, (index, &key), needed, &mut other)?;
+            for i in 0..other.len() {
+                self.change(other.row(i), other.row_id(i), &[])?;
+            }
+        }
+        Ok(())
     }
 
     /// Updates or deletes rows that a key finds.
@@ -201,7 +247,10 @@ impl Applying<'_, '_> {
             if n % ROWS_PER_TICK == 0 {
                 self.rt.tick()?;
             }
-            self.find(&old, &mut key)?;
+            if !self.find(&old, &mut key)? {
+                self.change_missing(&old, &new)?;
+                continue;
+            }
             let found = std::mem::take(&mut self.found);
             let changed = self.change(found.row(0), found.row_id(0), &new);
             self.found = found;
@@ -210,8 +259,31 @@ impl Applying<'_, '_> {
         Ok(n)
     }
 
-    /// Reads the row with the key of `old` into `self.found`, and locks it.
-    fn find(&mut self, old: &[RowValue], key: &mut Vec<u8>) -> Result<(), SqlError> {
+    /// Handles an event about a row that does not exist.
+    ///
+    /// # Errors
+    /// 1032 if the event must find it.
+    fn change_missing(&mut self, old: &[RowValue], new: &[RowValue]) -> Result<(), SqlError> {
+        if self.expected == ExpectedRows::SourceVersion {
+            return Err(self.not_found(old));
+        }
+        if new.is_empty() {
+            return Ok(());
+        }
+        let mut values = vec![None; self.table.def().columns.len()];
+        for (value, &c) in new.iter().zip(&self.columns) {
+            let RowValue::Value(value) = value else {
+                let what = "events without whole rows while a copy is completed";
+                return Err(SqlError::not_supported(what));
+            };
+            values[c] = Some(value.clone());
+        }
+        self.insert_row(&values)
+    }
+
+    /// Reads the row with the key of `old` into `self.found`, and locks it. Returns whether it
+    /// exists.
+    fn find(&mut self, old: &[RowValue], key: &mut Vec<u8>) -> Result<bool, SqlError> {
         let index = self.key.unwrap_or_default();
         let parts = &self.table.def().indexes[index].parts;
         let value = |column: usize| {
@@ -230,10 +302,7 @@ impl Applying<'_, '_> {
         let read = read_locked(self.rt, &self.table, at, |c| needed[c], &mut found);
         self.found = found;
         read?;
-        match self.found.len() {
-            1 => Ok(()),
-            _ => Err(self.not_found(old)),
-        }
+        Ok(self.found.len() == 1)
     }
 
     /// Changes a locked row: an update if there are new values, otherwise a delete.
@@ -263,18 +332,20 @@ impl Applying<'_, '_> {
                 }
             };
         }
-        let to = self.changes.begin_update(image, row_id);
-        let changed = |c: usize| values[c].as_ref().map(Value::as_ref);
-        let encoded = layout.encode_changed(image, changed, to);
-        encoded.map_err(|e| row_error(&e))?;
-        match self.changes.update(self.rt)? {
-            RowOutcome::Done => {}
-            RowOutcome::Duplicate { index } => {
-                let image = self.changes.updated();
-                return Err(duplicate_error(self.rt, &self.table, index, image));
+        loop {
+            let to = self.changes.begin_update(image, row_id);
+            let changed = |c: usize| values[c].as_ref().map(Value::as_ref);
+            let encoded = self.table.layout().encode_changed(image, changed, to);
+            encoded.map_err(|e| row_error(&e))?;
+            match self.changes.update(self.rt)? {
+                RowOutcome::Done => break,
+                RowOutcome::Duplicate { index } => {
+                    let image = self.changes.updated().to_vec();
+                    self.make_room(index, &image)?;
+                }
+                RowOutcome::Refused(e) => return Err(e),
+                RowOutcome::Gone => return Err(self.cannot_find("the row of a cascade")),
             }
-            RowOutcome::Refused(e) => return Err(e),
-            RowOutcome::Gone => return Err(self.cannot_find("the row of a cascade")),
         }
         observe_updated(self.rt, &self.table, self.changes.updated()).map(drop)
     }

@@ -29,7 +29,7 @@ use super::fiber::SessionThread;
 use super::filter::{Filter, Scope};
 use super::{context, mariadb, rows};
 use crate::session::cx::FiberExec;
-use crate::session::replication::{CHANNEL, pending};
+use crate::session::replication::{CHANNEL, Until, pending};
 use crate::session::vars::VarValue;
 use crate::session::{ServerState, Session};
 
@@ -100,6 +100,10 @@ pub(super) struct Applier {
     pub(super) skips: bool,
     /// The SET statement that ran last.
     settings: String,
+    /// Where the channel stops by itself.
+    until: Option<Until>,
+    /// It has arrived there.
+    arrived: bool,
 }
 
 impl Applier {
@@ -142,7 +146,28 @@ impl Applier {
             stored_at: Instant::now(),
             skips: false,
             settings: String::new(),
+            until: None,
+            arrived: false,
         })
+    }
+
+    /// Sets where the channel stops by itself.
+    pub fn stop_at(&mut self, until: Option<Until>) {
+        self.until = until;
+        self.note_arrival();
+    }
+
+    /// Whether the channel has applied all that it was started for.
+    pub fn has_arrived(&self) -> bool {
+        self.arrived
+    }
+
+    /// Between two transactions: notes whether the channel has arrived.
+    fn note_arrival(&mut self) {
+        if let Some(until) = &self.until {
+            let place = (self.file.as_str(), self.position);
+            self.arrived |= until.is_reached(&self.committed.gtids, place);
+        }
     }
 
     /// The id of the session that applies.
@@ -208,6 +233,9 @@ impl Applier {
             self.apply(&header, event)
         });
         let Err(refusal) = done else {
+            if !self.in_transaction && self.gtid.is_none() {
+                self.note_arrival();
+            }
             self.publish(header.ok());
             return Ok(());
         };
@@ -277,6 +305,12 @@ impl Applier {
             Event::MariaDbGtid(gtid) => self.mariadb_gtid(header, gtid),
             Event::Gtid(gtid) => {
                 self.between_transactions()?;
+                if let (Some(Until::BeforeGtids(set)), Some(gtid)) = (&self.until, &gtid.gtid)
+                    && set.contains(gtid)
+                {
+                    self.arrived = true;
+                    return Ok(());
+                }
                 self.server.replication.with_status(|status| {
                     gtid.gtid.iter().for_each(|gtid| status.retrieved.add(gtid));
                 });
@@ -433,6 +467,7 @@ impl Applier {
                 if self.leaves_out(&statements, &query.database)? {
                     return Ok(());
                 }
+                self.refuse_definition(&query.sql)?;
                 self.opening = None;
                 self.create_filled(query.database, statements)
             }
@@ -468,9 +503,13 @@ impl Applier {
                 if self.leaves_out(&statements, &query.database)? {
                     return self.left_out(after);
                 }
+                if self.changes_accounts_only(&statements, &query.database)? {
+                    return self.left_out(after);
+                }
                 let Some(last) = statements.pop() else {
                     return self.left_out(after);
                 };
+                self.refuse_definition(&query.sql)?;
                 self.define_first(&query.database, statements)?;
                 self.define(query.database, last, &after)?;
                 self.committed_to(after);
@@ -534,6 +573,37 @@ impl Applier {
             };
         }
         Ok(others == statements.len())
+    }
+
+    /// While a copy is completed: whether the statements change no database. Accounts are copied
+    /// later, as they are by then.
+    fn changes_accounts_only(
+        &mut self,
+        statements: &[Vec<u8>],
+        database: &str,
+    ) -> Result<bool, SqlError> {
+        if !self.server.replication.is_completing() {
+            return Ok(false);
+        }
+        for sql in statements {
+            let statement = self.parse(sql.clone())?;
+            if !statement.changed_databases(database).is_empty() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Refuses a statement that changes a definition while a copy is completed: the tables are
+    /// those of a later moment.
+    fn refuse_definition(&self, sql: &[u8]) -> Result<(), Refusal> {
+        match self.server.replication.is_completing() {
+            false => Ok(()),
+            true => Err(Refusal::Other(format!(
+                "'{}' changes a definition between two parts of the copy",
+                first_words(sql)
+            ))),
+        }
     }
 
     /// Parses a statement with the SQL mode of the session.

@@ -51,6 +51,7 @@ fn follow(server: &Arc<ServerState>, start: ChannelStart) {
     let ChannelStart {
         config,
         coordinates,
+        until,
         signal,
     } = start;
     let status = &server.replication;
@@ -62,8 +63,12 @@ fn follow(server: &Arc<ServerState>, start: ChannelStart) {
         }
     };
     signal.set_session(applier.session_id());
+    applier.stop_at(until);
     let mut attempts = 0;
     while !signal.is_set() {
+        if applier.has_arrived() {
+            return status.with_status(|s| s.arrived = true);
+        }
         let end = stream(server, &config, &mut applier, &signal, &mut attempts);
         signal.watch(None);
         status.with_status(|s| s.semi_sync = false);
@@ -71,7 +76,7 @@ fn follow(server: &Arc<ServerState>, start: ChannelStart) {
             break;
         }
         match end {
-            Ok(()) => break,
+            Ok(()) => {}
             Err(End::Applier(e)) => {
                 tracing::error!("the replication channel stops: {}", e.message);
                 return status.with_status(|s| s.applier_error = error(e.code, e.message));
@@ -157,6 +162,9 @@ fn stream(
             status.source_error = None;
         });
         applier.event(event).map_err(End::Applier)?;
+        if applier.has_arrived() {
+            return Ok(());
+        }
         if source.wants_ack() {
             server.engine.sync_log();
             let (file, position) = applier.place();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use nfold_binlog::{RowChangeKind, RowsEvent, TableMap};
 use nfold_catalog::{TableDef, TableId};
-use nfold_exec::{Checkpoints, ExecCx, apply_row_event};
+use nfold_exec::{Checkpoints, ExecCx, ExpectedRows, apply_row_event};
 use nfold_plan::row_event::{RowEventKind, RowEventPlan, plan_row_event};
 use nfold_types::{ErrorCode, SqlError};
 
@@ -27,7 +27,13 @@ pub(crate) fn apply(
 ) -> Result<u64, SqlError> {
     session.conditions.clear();
     session.env.begin_statement(unix_us());
-    let checks = VarValue::Bool(!event.no_foreign_key_checks());
+    let completing = session.server.replication.is_completing();
+    let expected = match completing {
+        true => ExpectedRows::AnyVersion,
+        false => ExpectedRows::SourceVersion,
+    };
+    // A row may refer to one of a later moment.
+    let checks = VarValue::Bool(!event.no_foreign_key_checks() && !completing);
     session
         .env
         .vars
@@ -42,7 +48,7 @@ pub(crate) fn apply(
         cx,
         &session.env,
         &warnings,
-        &plan,
+        (&plan, expected),
         (map, event),
     );
     session.conditions = warnings.into_inner();

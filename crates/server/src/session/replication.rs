@@ -57,6 +57,32 @@ impl Default for PrintedEvents {
     }
 }
 
+/// Where the channel stops by itself, as START REPLICA UNTIL says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Until {
+    /// Before the first transaction of the set.
+    BeforeGtids(GtidSet),
+    /// When all transactions of the set are applied.
+    AfterGtids(GtidSet),
+    /// Before the first event at or behind a position.
+    Position { file: String, position: u64 },
+}
+
+impl Until {
+    /// Whether the channel stops, which has applied `gtids` and all up to a place of the source.
+    pub fn is_reached(&self, gtids: &GtidSet, (file, position): (&str, u64)) -> bool {
+        match self {
+            Until::BeforeGtids(_) => false,
+            Until::AfterGtids(set) => set.is_subset(gtids),
+            // The numbers of files have leading zeros, and one digit more beyond 999999.
+            Until::Position {
+                file: end,
+                position: at,
+            } => (file.len(), file, position) >= (end.len(), end, *at),
+        }
+    }
+}
+
 /// The state that SHOW REPLICA STATUS shows.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ChannelStatus {
@@ -78,6 +104,10 @@ pub(crate) struct ChannelStatus {
     pub event_time: Option<u32>,
     pub source_error: Option<ChannelError>,
     pub applier_error: Option<ChannelError>,
+    /// Where it stops by itself.
+    pub until: Option<Until>,
+    /// It has arrived there.
+    pub arrived: bool,
 }
 
 /// How a channel is doing, for a log line.
@@ -159,6 +189,7 @@ struct Running {
 pub(crate) struct ChannelStart {
     pub config: ChannelConfig,
     pub coordinates: Coordinates,
+    pub until: Option<Until>,
     pub signal: Arc<StopSignal>,
 }
 
@@ -171,6 +202,9 @@ pub(crate) struct Replication {
     status: Mutex<ChannelStatus>,
     /// Held while the channel is started, stopped or configured.
     running: Mutex<Option<Running>>,
+    /// The channel completes a copy whose rows come from several moments: see
+    /// [`Self::complete`].
+    completing: AtomicBool,
     pub launcher: OnceLock<Launcher>,
 }
 
@@ -258,16 +292,47 @@ impl Replication {
         }))
     }
 
+    /// Runs the channel up to `until` on tables that may be ahead of its events: an event sets a
+    /// row to its new values, even if it finds another one or none, and DDL statements stop the
+    /// channel. Blocks.
+    ///
+    /// # Errors
+    /// The channel does not start, or stops before.
+    pub fn complete(&self, server: &Arc<ServerState>, until: Until) -> Result<(), SqlError> {
+        self.completing.store(true, Relaxed);
+        let started = self.start(server, Some(until));
+        let running = self.running.lock().take();
+        if let Some(running) = running
+            && running.thread.join().is_err()
+        {
+            tracing::error!("the thread of the replication channel panicked");
+        }
+        self.completing.store(false, Relaxed);
+        started?;
+        let status = self.with_status(|status| status.clone());
+        if status.arrived {
+            return Ok(());
+        }
+        let error = status.applier_error.or(status.source_error);
+        let text = error.map_or("the channel has stopped".into(), |e| e.message);
+        Err(SqlError::with_message(ErrorCode::ER_UNKNOWN_ERROR, text))
+    }
+
+    /// Whether [`Self::complete`] runs.
+    pub fn is_completing(&self) -> bool {
+        self.completing.load(Relaxed)
+    }
+
     /// The transactions of the source that are in the tables.
     pub fn applied_gtids(&self) -> GtidSet {
         self.with_status(|status| status.applied.gtids.clone())
     }
 
-    /// START REPLICA. Returns false if it runs already. Blocks.
+    /// START REPLICA, which stops at `until`. Returns false if it runs already. Blocks.
     ///
     /// # Errors
     /// 1200 without a configuration.
-    pub fn start(&self, server: &Arc<ServerState>) -> Result<bool, SqlError> {
+    pub fn start(&self, server: &Arc<ServerState>, until: Option<Until>) -> Result<bool, SqlError> {
         let mut running = self.running.lock();
         if running.as_ref().is_some_and(|r| !r.thread.is_finished()) {
             return Ok(false);
@@ -283,11 +348,13 @@ impl Replication {
             read_file: coordinates.file.clone(),
             read_position: coordinates.position,
             applied: coordinates.clone(),
+            until: until.clone(),
             ..ChannelStatus::default()
         };
         let start = ChannelStart {
             config,
             coordinates,
+            until,
             signal: signal.clone(),
         };
         let thread = launcher(server.clone(), start).map_err(|e| {

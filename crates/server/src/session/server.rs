@@ -17,7 +17,7 @@ use rustc_hash::FxHashSet;
 
 use super::gate::AccountUsage;
 use super::locks::SharedPermits;
-use super::replication::{ChannelSummary, Replication};
+use super::replication::{ChannelSummary, Replication, Until};
 use super::server_locks::ServerLock;
 use super::shared_plans::SharedPlans;
 use super::storage;
@@ -384,12 +384,36 @@ impl ServerState {
         if let Err(e) = self.replication.load(&self.engine) {
             tracing::error!("the replication channel cannot be read: {}", e.message);
         } else if !self.flag("skip_replica_start") {
-            match self.replication.start(self) {
+            match self.replication.start(self, None) {
                 Ok(_) => {}
                 Err(e) if e.code == ErrorCode::ER_BAD_REPLICA => {}
                 Err(e) => tracing::error!("the replication channel does not start: {}", e.message),
             }
         }
+    }
+
+    /// Applies the source's changes to a copy whose rows come from several moments, up to the
+    /// latest of them: a set of GTIDs, or a file and a position. Blocks.
+    ///
+    /// # Errors
+    /// The channel does not start, or stops before.
+    pub fn complete_copy(
+        self: &Arc<Self>,
+        gtids: Option<&str>,
+        (file, position): (&str, u64),
+    ) -> Result<(), SqlError> {
+        let until = match gtids.map(GtidSet::parse) {
+            Some(Ok(set)) => Until::AfterGtids(set),
+            Some(Err(e)) => {
+                let code = ErrorCode::ER_UNKNOWN_ERROR;
+                return Err(SqlError::with_message(code, e.to_string()));
+            }
+            None => Until::Position {
+                file: file.into(),
+                position,
+            },
+        };
+        self.replication.complete(self, until)
     }
 
     /// How the replication channel is doing; `None` without one. Blocks.

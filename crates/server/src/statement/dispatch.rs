@@ -87,7 +87,7 @@ pub(super) fn leaves_data(statement: &Statement) -> bool {
         Flush(_)
             | LockTables(_)
             | ChangeSource(_)
-            | StartReplica(_)
+            | StartReplica { .. }
             | StopReplica(_)
             | ResetReplica { .. }
             | ResetBinaryLogs(_)
@@ -561,7 +561,9 @@ impl Session {
             ExplainConnection(options, id) => self.explain_connection(cx, options, *id, sink),
             Flush(f) => self.flush(cx, f),
             ChangeSource(change) => self.change_source(cx, change),
-            StartReplica(channel) => self.start_replica(cx, channel.as_ref()),
+            StartReplica { until, channel } => {
+                self.start_replica(cx, until.as_ref(), channel.as_ref())
+            }
             StopReplica(channel) => self.stop_replica(cx, channel.as_ref()),
             ResetReplica { all, channel } => self.reset_replica(cx, *all, channel.as_ref()),
             PurgeTo(file) => self.purge_to(cx, file),

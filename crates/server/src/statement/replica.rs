@@ -4,15 +4,41 @@ use nfold_binlog::GtidSet;
 use nfold_catalog::Privileges;
 use nfold_exec::ExecCx;
 use nfold_replica::{ChannelConfig, Coordinates};
-use nfold_sql::ast::{ChangeSource, SourceOption, SourceValue};
+use nfold_sql::ast::{ChangeSource, ReplicaUntil, SourceOption, SourceValue};
 use nfold_types::{ErrorCode, Level, SqlError};
 
 use crate::session::Session;
-use crate::session::replication::CHANNEL;
+use crate::session::replication::{CHANNEL, Until};
 use crate::session::response::Response;
 
 /// The longest SOURCE_HEARTBEAT_PERIOD in seconds.
 const MAX_HEARTBEAT_S: f64 = 4_294_967.0;
+
+/// The place at which START REPLICA UNTIL stops.
+///
+/// # Errors
+/// 1772 for a malformed set of GTIDs; 1277 for a position without its file, or a file without a
+/// position.
+fn parsed_until(until: &ReplicaUntil) -> Result<Until, SqlError> {
+    let set = |text: &str| {
+        let code = ErrorCode::ER_MALFORMED_GTID_SET_SPECIFICATION;
+        GtidSet::parse_mysql(text).map_err(|_| SqlError::new(code, &[&text]))
+    };
+    match until {
+        ReplicaUntil::BeforeGtids(text) => Ok(Until::BeforeGtids(set(text)?)),
+        ReplicaUntil::AfterGtids(text) => Ok(Until::AfterGtids(set(text)?)),
+        ReplicaUntil::Position {
+            file: Some(file),
+            position: Some(position),
+        } => Ok(Until::Position {
+            file: file.clone(),
+            position: *position,
+        }),
+        ReplicaUntil::Position { .. } => {
+            Err(SqlError::new(ErrorCode::ER_BAD_REPLICA_UNTIL_COND, &[]))
+        }
+    }
+}
 
 impl Session {
     fn need_replication(&self) -> Result<(), SqlError> {
@@ -59,12 +85,15 @@ impl Session {
     pub(crate) fn start_replica(
         &mut self,
         cx: &mut dyn ExecCx,
+        until: Option<&ReplicaUntil>,
         channel: Option<&String>,
     ) -> Result<Response, SqlError> {
         self.need_replication()?;
         Session::only_channel(channel, true)?;
+        let until = until.map(parsed_until).transpose()?;
         let server = self.server.clone();
-        let started = self.blocking_sql(cx, move || server.replication.start(&server))?;
+        let start = move || server.replication.start(&server, until);
+        let started = self.blocking_sql(cx, start)?;
         if !started {
             let code = ErrorCode::ER_REPLICA_CHANNEL_WAS_RUNNING;
             self.conditions.push(Level::Note, code, &[&CHANNEL]);

@@ -328,6 +328,21 @@ pub enum MaintenanceKind {
     Checksum,
 }
 
+/// Where START REPLICA UNTIL stops.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ReplicaUntil {
+    /// Before the first transaction of the set.
+    BeforeGtids(String),
+    /// When all transactions of the set are applied.
+    AfterGtids(String),
+    /// At a position of a file of the source, named by SOURCE_LOG_FILE and SOURCE_LOG_POS. Each may
+    /// be missing, which is an error later.
+    Position {
+        file: Option<String>,
+        position: Option<u64>,
+    },
+}
+
 /// `CHANGE REPLICATION SOURCE TO …`
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChangeSource {

@@ -206,8 +206,11 @@ pub enum Statement {
 
     // Replication
     ChangeSource(ChangeSource),
-    /// The channel; `None`: the one without a name.
-    StartReplica(Option<String>),
+    /// `channel` is `None` for the one without a name, also below.
+    StartReplica {
+        until: Option<ReplicaUntil>,
+        channel: Option<String>,
+    },
     StopReplica(Option<String>),
     ResetReplica {
         all: bool,

@@ -1,7 +1,7 @@
 //! CHANGE REPLICATION SOURCE TO, START, STOP and RESET REPLICA, with their older names.
 
 use super::{Parser, Result};
-use crate::ast::{ChangeSource, SourceOption, SourceValue, Statement};
+use crate::ast::{ChangeSource, ReplicaUntil, SourceOption, SourceValue, Statement};
 use crate::keywords::Kw;
 use crate::lexer::TokenKind;
 
@@ -54,15 +54,52 @@ impl Parser<'_> {
     /// The rest of START REPLICA, with the cursor behind START.
     pub(super) fn start_replica(&mut self) -> Result<Statement> {
         self.advance();
-        match self.replica_threads()? {
-            None => return self.unsupported("START REPLICA of one of its threads"),
-            Some(_) if self.at(Kw::UNTIL) => return self.unsupported("START REPLICA UNTIL"),
-            Some(_) if self.at(Kw::USER) || self.at(Kw::PASSWORD) => {
-                return self.unsupported("START REPLICA with a user");
-            }
-            Some(()) => {}
+        if self.replica_threads()?.is_none() {
+            return self.unsupported("START REPLICA of one of its threads");
         }
-        Ok(Statement::StartReplica(self.for_channel()?))
+        let until = match self.accept_kw(Kw::UNTIL) {
+            true => {
+                let of_relay_log = self.at(Kw::RELAY_LOG_FILE) || self.at(Kw::RELAY_LOG_POS);
+                if of_relay_log || self.at(Kw::SQL_AFTER_MTS_GAPS) {
+                    return self.unsupported("START REPLICA UNTIL a place in the relay log");
+                }
+                Some(self.replica_until()?)
+            }
+            false => None,
+        };
+        if self.at(Kw::USER) || self.at(Kw::PASSWORD) {
+            return self.unsupported("START REPLICA with a user");
+        }
+        let channel = self.for_channel()?;
+        Ok(Statement::StartReplica { until, channel })
+    }
+
+    /// What follows START REPLICA UNTIL.
+    fn replica_until(&mut self) -> Result<ReplicaUntil> {
+        let after = self.accept_kw(Kw::SQL_AFTER_GTIDS);
+        if after || self.accept_kw(Kw::SQL_BEFORE_GTIDS) {
+            self.expect(TokenKind::Eq)?;
+            let set = String::from_utf8_lossy(&self.string()?).into_owned();
+            return Ok(match after {
+                true => ReplicaUntil::AfterGtids(set),
+                false => ReplicaUntil::BeforeGtids(set),
+            });
+        }
+        let (mut file, mut position) = (None, None);
+        loop {
+            let name = self.ident()?.value.to_ascii_uppercase();
+            self.expect(TokenKind::Eq)?;
+            match name.as_str() {
+                "SOURCE_LOG_FILE" | "MASTER_LOG_FILE" => {
+                    file = Some(String::from_utf8_lossy(&self.string()?).into_owned());
+                }
+                "SOURCE_LOG_POS" | "MASTER_LOG_POS" => position = Some(self.number()?),
+                _ => return self.unexpected(),
+            }
+            if !self.accept(TokenKind::Comma) {
+                return Ok(ReplicaUntil::Position { file, position });
+            }
+        }
     }
 
     /// `STOP REPLICA [FOR CHANNEL 'name']`

@@ -6,7 +6,7 @@ use nfold_types::{ErrorCode, SqlError, Timestamp, Value};
 
 use super::facts;
 use crate::session::Session;
-use crate::session::replication::{ChannelError, ChannelPhase, load_config};
+use crate::session::replication::{ChannelError, ChannelPhase, Until, load_config};
 use crate::session::response::Response;
 use crate::unix_time::unix_time;
 
@@ -66,6 +66,10 @@ impl Session {
         let code = |e: &Option<ChannelError>| e.as_ref().map_or(0, |e| u64::from(e.code));
         let message =
             |e: &Option<ChannelError>| e.as_ref().map_or(String::new(), |e| e.message.clone());
+        let until_place = match &status.until {
+            Some(Until::Position { file, position }) => (file.clone(), *position),
+            _ => (String::new(), 0),
+        };
         let (source, applier) = (&status.source_error, &status.applier_error);
         facts::one_row(facts::REPLICA_STATUS, |name| match name {
             "Replica_IO_State" => state.into(),
@@ -86,7 +90,15 @@ impl Session {
             "Last_IO_Error" => message(source).into(),
             "Last_IO_Error_Timestamp" => short_time(source.as_ref()).into(),
             "Last_SQL_Error_Timestamp" => short_time(applier.as_ref()).into(),
-            "Until_Condition" => "None".into(),
+            "Until_Condition" => match status.until {
+                None => "None",
+                Some(Until::AfterGtids(_)) => "SQL_AFTER_GTIDS",
+                Some(Until::BeforeGtids(_)) => "SQL_BEFORE_GTIDS",
+                Some(Until::Position { .. }) => "Source",
+            }
+            .into(),
+            "Until_Log_File" => until_place.0.as_str().into(),
+            "Until_Log_Pos" => Value::UInt(until_place.1),
             "Source_SSL_Allowed" => word(config.ssl).into(),
             "Source_SSL_Verify_Server_Cert" => "No".into(),
             "Seconds_Behind_Source" if status.phase == ChannelPhase::Running => Value::UInt(behind),
@@ -99,8 +111,7 @@ impl Session {
             "Executed_Gtid_Set" => status.applied.gtids.to_string().into(),
             "Auto_Position" => Value::UInt(config.auto_position.into()),
             "Get_Source_public_key" => Value::UInt(config.get_public_key.into()),
-            "Skip_Counter" | "Relay_Log_Pos" | "Relay_Log_Space" | "Until_Log_Pos"
-            | "SQL_Delay" => Value::UInt(0),
+            "Skip_Counter" | "Relay_Log_Pos" | "Relay_Log_Space" | "SQL_Delay" => Value::UInt(0),
             _ => "".into(),
         })
     }
