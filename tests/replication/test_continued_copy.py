@@ -1,6 +1,7 @@
 """A copy of `nfold follow` that was killed goes on where it was. The source is another Nfold, and
 with NFOLD_REPLICATION_SOURCE=PORT a real MySQL as in test_mysql.py."""
 
+import os
 import random
 import re
 import threading
@@ -153,6 +154,15 @@ def test_killed_copy_continues_and_is_equal(srv):
     replica.compare(src, cur, "rep")
     cur.execute("SHOW DATABASES LIKE 'nfold%'")
     assert cur.fetchall() == ()
+    # As if it was killed before the directory was complete.
+    f.stop()
+    f.log.close()
+    with open(os.path.join(f.datadir, "nfold.unfinished-copy"), "w"):
+        pass
+    f.start()
+    assert "the copy is complete" in f.said(), f.said()
+    src, cur = caught_up(f)
+    replica.compare(src, cur, "rep")
     cur.execute("SELECT COUNT(*) FROM rep.few")
     src.execute("SELECT COUNT(*) FROM rep.few")
     assert cur.fetchone() == src.fetchone()

@@ -65,7 +65,7 @@ pub trait Target {
 
 /// Copies a source to the server `target`, and configures its channel, but does not start it.
 /// Continues a copy that an earlier start has begun, where that is possible. `report` gets what the
-/// user should know.
+/// user should know. `None`: an earlier start has copied all.
 ///
 /// # Errors
 /// The source cannot be copied, or a step fails. The target is incomplete then.
@@ -73,7 +73,7 @@ pub fn copy(
     options: &CopyOptions,
     target: &mut dyn Target,
     report: &mut dyn FnMut(&Finding),
-) -> Result<Copied, CopyError> {
+) -> Result<Option<Copied>, CopyError> {
     let begun = Instant::now();
     let config = &options.source.0;
     let mut source = Client::connect(config).map_err(CopyError::at(&options.source))?;
@@ -93,9 +93,13 @@ pub fn copy(
     }
     let mut unfinished = None;
     if target.is_unfinished() {
-        match find_unfinished(options, &facts, &mut source, target)? {
-            Ok(found) => unfinished = Some(found),
-            Err(why) => report(&not_continued(&why)),
+        match find_earlier(options, &facts, &mut source, target)? {
+            Earlier::Unfinished(found) => unfinished = Some(found),
+            Earlier::Unusable(why) => report(&not_continued(&why)),
+            Earlier::Complete => {
+                target.tell("the copy is complete");
+                return Ok(None);
+            }
         }
     }
     let mut branches = BranchWait::new(options.xa_wait, report);
@@ -160,6 +164,7 @@ pub fn copy(
     if first != latest
         && let Err(why) = target.complete(&latest, facts.gtids)
     {
+        writer.run(b"RESET REPLICA ALL")?;
         unfinished::forget(&mut writer)?;
         return Err(CopyError(format!(
             "the parts of the copy cannot be joined: {why}; the next start copies all rows again"
@@ -173,7 +178,7 @@ pub fn copy(
     }
     persist(&mut writer, options)?;
     unfinished::forget(&mut writer)?;
-    Ok(Copied {
+    Ok(Some(Copied {
         tables: tables.len(),
         rows,
         time: begun.elapsed(),
@@ -182,7 +187,7 @@ pub fn copy(
             true => latest.gtids,
             false => format!("{} {}", latest.file, latest.position),
         },
-    })
+    }))
 }
 
 /// What is told when a copy begins anew, although a part of it is there.
@@ -193,34 +198,49 @@ fn not_continued(why: &str) -> Finding {
     )
 }
 
-/// What an earlier start has left, or why it cannot be continued.
-fn find_unfinished(
+/// What an earlier start has left.
+enum Earlier {
+    Unfinished(Unfinished),
+    /// It cannot be continued for a reason.
+    Unusable(String),
+    /// Only the files were still to be closed.
+    Complete,
+}
+
+/// Reads what an earlier start has left.
+fn find_earlier(
     options: &CopyOptions,
     facts: &Facts,
     source: &mut Client,
     target: &mut dyn Target,
-) -> Result<Result<Unfinished, String>, CopyError> {
+) -> Result<Earlier, CopyError> {
+    let unusable = |why: &str| Ok(Earlier::Unusable(why.into()));
     let at = match target.open(false) {
         Ok(at) => at,
-        Err(why) => return Ok(Err(why)),
+        Err(why) => return Ok(Earlier::Unusable(why)),
     };
     let mut reader = Client::connect(&at).map_err(CopyError::at("connecting to the copy"))?;
     let Some(found) = unfinished::read(&mut reader)? else {
-        return Ok(Err("it had not begun to copy rows".into()));
+        // The channel is configured before the state is removed.
+        let channel = reader.query("SHOW REPLICA STATUS")?;
+        return match channel.is_empty() {
+            true => unusable("it had not begun to copy rows"),
+            false => Ok(Earlier::Complete),
+        };
     };
     if found.source != unfinished::identity(source, facts)? {
-        return Ok(Err("it is of another source".into()));
+        return unusable("it is of another source");
     }
     if found.databases != options.databases.join(",") {
-        return Ok(Err("it is of other databases".into()));
+        return unusable("it is of other databases");
     }
     if !unfinished::has_file(source, &found.first)? {
         let file = &found.first.file;
-        return Ok(Err(format!("the source has no file {file} any more")));
+        return unusable(&format!("the source has no file {file} any more"));
     }
     Ok(match unfinished::obstacle(source, &facts.databases)? {
-        Some(why) => Err(why),
-        None => Ok(found),
+        Some(why) => Earlier::Unusable(why),
+        None => Earlier::Unfinished(found),
     })
 }
 

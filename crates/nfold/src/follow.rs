@@ -113,6 +113,9 @@ fn take_copy(args: &Args, datadir: &DataDir) -> Result<(), StartError> {
     };
     target.server.map_or(Ok(()), PrivateServer::close)?;
     datadir.end_copy().map_err(line)?;
+    let Some(copied) = copied else {
+        return Ok(());
+    };
     let (s, locked_ms) = (copied.time.as_secs_f64(), copied.locked.as_millis());
     tracing::info!(
         "copied {} rows of {} tables in {s:.1} s, up to {}; the source was locked for {locked_ms} ms",
