@@ -60,7 +60,18 @@ impl TreeHandle {
         if !hint.again || hint.tree != self.id {
             return None;
         }
-        let page = store.pages_of(self.tree.space)?.peek(hint.page)?;
+        self.latch_if_leaf_of(store, mtr, key, hint.page)
+    }
+
+    /// Latches `page`, if it is the leaf of `key` and no other thread holds it.
+    pub(crate) fn latch_if_leaf_of(
+        &self,
+        store: &Store,
+        mtr: &mut Mtr<'_>,
+        key: &[u8],
+        page: PageNo,
+    ) -> Option<Latched> {
+        let page = store.pages_of(self.tree.space)?.peek(page)?;
         let node = Node::new(page.words());
         if !self.is_ours(node, 0) || !node.covers(key) {
             return None;

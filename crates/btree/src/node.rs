@@ -91,6 +91,9 @@ pub(crate) const MAX_SLOTS: usize = (PAGE_SIZE - SLOTS) / 8;
 const PREFETCH_MAX: usize = 512;
 /// The end of the slots that are prefetched before the slot count is known: the first 108 slots.
 const FIRST_SLOTS: usize = 1024;
+/// The most cells with the head of a new key that are prefetched before the key is compared with
+/// them.
+const CELLS_COMPARED: usize = 12;
 /// The number of slots on either side of the expected one that are tried before the whole page is
 /// searched.
 pub(crate) const NEAR: usize = 4;
@@ -407,6 +410,32 @@ impl<'a> Node<'a> {
         for off in (192..FIRST_SLOTS).step_by(64) {
             words::prefetch(self.words, off);
         }
+    }
+
+    /// Prefetches the lines that an insert near slot `first` reads and writes: the slots that move,
+    /// the place of the new cell, the fences, and the cells of the neighbours. `first` is the first
+    /// slot whose head is not below `head`, which is the head of the new key.
+    #[inline]
+    pub(crate) fn prefetch_for_insert(self, first: usize, head: u32) {
+        let count = self.count();
+        let last = count.min(first + CELLS_COMPARED);
+        for i in first..last {
+            let slot = self.slot(i);
+            self.prefetch(slot.cell());
+            if slot.head() != head {
+                break;
+            }
+        }
+        let end = SLOTS + count * 8;
+        for off in (SLOTS + first * 8..end).step_by(64) {
+            self.prefetch(off);
+        }
+        self.prefetch(end);
+        let cell_start = self.cell_start();
+        self.prefetch(cell_start.saturating_sub(1));
+        self.prefetch(cell_start.saturating_sub(64));
+        self.prefetch(self.upper_at());
+        self.prefetch(PAGE_SIZE - 1);
     }
 
     /// Prefetches the slots of a range returned by [`hinted`](Self::hinted), up to [`PREFETCH_MAX`]

@@ -6,7 +6,9 @@
 //!  leaf with free bytes for three     ... 9 | k ...    run_len = 3, for a, b, c
 //!                                     ... 9 a b c k    after INSERT_RUN
 //! ```
-//! All entries of a run lie in one gap between existing keys, so their insert intentions are one.
+//! All entries of a run lie in one gap between existing keys, so their insert intentions are one. A
+//! mini-transaction may insert several runs into one leaf, from the last one to the first: then the
+//! positions that were found before the first change stay right.
 
 use nfold_store::Mtr;
 
@@ -15,6 +17,15 @@ use crate::node::{ENTRY_OVERHEAD, Node};
 use crate::redo;
 use crate::tree::{MAX_ENTRY, TreeHandle};
 use crate::write::LeafPos;
+
+/// What the earlier runs of a mini-transaction, and the entries of this one, take of a leaf.
+#[derive(Clone, Copy, Default)]
+pub struct LeafUse {
+    /// The number of entries.
+    pub entries: usize,
+    /// The bytes of their cells and slots.
+    pub bytes: usize,
+}
 
 /// The entries of a run, for [`TreeHandle::insert_run`].
 #[derive(Default)]
@@ -34,29 +45,57 @@ impl EntryRun {
 
 impl TreeHandle {
     /// How many of `entries`, which are keys and lengths of values, can be inserted at `pos`
-    /// together, from the first on: their keys ascend, lie below `next`, which is the key behind
-    /// `pos`, and the leaf covers them and has room for all without compaction. The leaf has room
-    /// for the first entry, whose key `pos` was found with.
+    /// together, from the first on, and adds them to `used`: their keys ascend, lie below `next`,
+    /// which is the key behind `pos`, and the leaf covers them and has room for all without
+    /// compaction. If `used` is empty, the leaf has room for the first entry, whose key `pos` was
+    /// found with.
     pub fn run_len<'k>(
         &self,
         mtr: &Mtr<'_>,
         pos: &LeafPos,
         next: Option<&[u8]>,
         entries: impl Iterator<Item = (&'k [u8], usize)>,
+        used: &mut LeafUse,
     ) -> usize {
         let node = Node::new(mtr.words(pos.leaf));
         let room = node.open_bytes();
-        let (mut count, mut used, mut last) = (0, 0, &[][..]);
+        let (mut count, mut last) = (0, &[][..]);
         for (key, value_len) in entries {
-            used += ENTRY_OVERHEAD + key.len().saturating_sub(node.prefix_len()) + value_len;
-            let follows = key > last && next.is_none_or(|next| key < next) && node.covers(key);
-            let fits = used <= room && key.len() + value_len <= MAX_ENTRY;
-            if count > 0 && !(follows && fits) {
+            let suffix = key.len().saturating_sub(node.prefix_len());
+            let bytes = used.bytes + ENTRY_OVERHEAD + suffix + value_len;
+            // `pos` was found with the first key.
+            let follows = || key > last && next.is_none_or(|next| key < next) && node.covers(key);
+            let fits = bytes <= room && key.len() + value_len <= MAX_ENTRY;
+            let is_first = count == 0;
+            if !(is_first || follows()) || !fits && used.entries > 0 {
                 break;
             }
             (count, last) = (count + 1, key);
+            (used.entries, used.bytes) = (used.entries + 1, bytes);
         }
         count
+    }
+
+    /// The position of `key`, which is above that of `pos`, on the same leaf, if the leaf covers it
+    /// and has an entry behind it but not the key itself. Appends the key of the entry behind it to
+    /// `next`.
+    pub fn gap_behind(
+        &self,
+        mtr: &Mtr<'_>,
+        pos: &LeafPos,
+        key: &[u8],
+        next: &mut Vec<u8>,
+    ) -> Option<LeafPos> {
+        let node = Node::new(mtr.words(pos.leaf));
+        if !node.covers(key) {
+            return None;
+        }
+        let (slot, found) = node.search(node.count(), node.suffix(key));
+        if found || slot >= node.count() {
+            return None;
+        }
+        node.append_key(node.slot(slot), next);
+        Some(LeafPos { slot, ..*pos })
     }
 
     /// Empties `run`, for entries of the leaf of `pos`.

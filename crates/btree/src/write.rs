@@ -18,7 +18,7 @@ use crate::node::{CELL_HEAD, ENTRY_OVERHEAD, Node};
 use crate::redo;
 use crate::row_hint::RowHint;
 use crate::tree::{MAX_ENTRY, MAX_KEY, Seek, TreeHandle};
-use nfold_store::{Latched, Mtr, Stop, Store, StoreError, TrxId, header};
+use nfold_store::{Latched, Mtr, PageNo, Stop, Store, StoreError, TrxId, header};
 use nfold_sync::words;
 
 /// The room that a leaf must have before it is returned.
@@ -60,6 +60,32 @@ impl TreeHandle {
         room: Room,
     ) -> Result<LeafPos, Stop> {
         debug_assert!(mtr.holds_nothing(), "no latch is held before a descent");
+        let hinted = self.latch_hinted(store, mtr, key);
+        self.leaf_for_write_from(store, mtr, (key, room), hinted)
+    }
+
+    /// As [`leaf_for_write`](Self::leaf_for_write). `leaf` is probably the leaf.
+    pub fn leaf_for_write_near(
+        &self,
+        store: &Store,
+        mtr: &mut Mtr<'_>,
+        (key, room): (&[u8], Room),
+        leaf: PageNo,
+    ) -> Result<LeafPos, Stop> {
+        debug_assert!(mtr.holds_nothing(), "no latch is held before a descent");
+        let hinted = self.latch_if_leaf_of(store, mtr, key, leaf);
+        self.leaf_for_write_from(store, mtr, (key, room), hinted)
+    }
+
+    /// As [`leaf_for_write`](Self::leaf_for_write). `hinted` is the leaf, if it is latched already.
+    #[inline(always)]
+    fn leaf_for_write_from(
+        &self,
+        store: &Store,
+        mtr: &mut Mtr<'_>,
+        (key, room): (&[u8], Room),
+        mut hinted: Option<Latched>,
+    ) -> Result<LeafPos, Stop> {
         if key.len() > MAX_KEY {
             return Err(StoreError::TooLarge {
                 what: "index key",
@@ -76,7 +102,6 @@ impl TreeHandle {
             }
             .into());
         }
-        let mut hinted = self.latch_hinted(store, mtr, key);
         loop {
             let leaf = match hinted.take() {
                 Some(leaf) => leaf,

@@ -79,4 +79,4 @@ pub use stats::block;
 pub use table::{Index, Table};
 pub use transactions::{ActiveTrx, isolation_name};
 pub use value_parts::{ColumnPart, ValueBytes, ValuePart};
-pub use write::{DeferredDuplicate, DeleteOp, InsertOp, UpdateOp, WriteOutcome};
+pub use write::{DeferredDuplicate, DeferredStep, DeleteOp, InsertOp, UpdateOp, WriteOutcome};

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use nfold_catalog::ReferentialAction;
 use nfold_engine::{
-    DeleteOp, EngineSession, InsertOp, LockWaitPolicy, Read, RowBatch, RowLock, Stop, Table,
-    UpdateOp, WriteOutcome,
+    DeferredStep, DeleteOp, EngineSession, InsertOp, LockWaitPolicy, Read, RowBatch, RowLock, Stop,
+    Table, UpdateOp, WriteOutcome,
 };
 use nfold_store::SimRng;
 use nfold_sync::planted::{self, Bug};
@@ -448,7 +448,13 @@ impl Writing {
         db: &Db,
         changes: &mut Changes,
     ) -> Result<Result<Wrote, String>, Stop> {
-        let duplicate = session.insert_deferred(&mut self.insert)?;
+        let duplicate = loop {
+            match session.insert_deferred(&mut self.insert)? {
+                DeferredStep::Done => break None,
+                DeferredStep::Duplicate(duplicate) => break Some(duplicate),
+                DeferredStep::More => {}
+            }
+        };
         let end = duplicate.map_or(self.later.len(), |duplicate| duplicate.row);
         let conflicts = |new: &Row, changes: &Changes| {
             let rows = rows_with(db, changes, &self.name);

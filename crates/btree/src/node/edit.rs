@@ -102,11 +102,13 @@ fn store_slot(words: &[AtomicU64], i: usize, slot: Slot) {
     store_u64(words, SLOTS + i * 8, slot.0);
 }
 
-/// Sets the slot count, and the search hints that depend on it (N5).
-fn store_count(words: &[AtomicU64], count: usize) {
-    store_u16(words, OFF_COUNT, count);
+/// Sets the slot count, and the search hints that depend on it (N5). The slots before `changed` are
+/// as they were, so most of their hints need not be read.
+fn store_count(words: &[AtomicU64], count: usize, changed: usize) {
     let node = Node::new(words);
     let step = Node::hint_step(count);
+    let is_as_before = Node::hint_step(node.count()) == step && step > 0;
+    store_u16(words, OFF_COUNT, count);
     let hint = |i: usize| {
         if step == 0 {
             0
@@ -114,7 +116,13 @@ fn store_count(words: &[AtomicU64], count: usize) {
             u64::from(node.slot(i * step).head())
         }
     };
-    for pair in 0..HINTS / 2 {
+    let first = if is_as_before {
+        // Hint `i` is the head of slot `i * step`, and the first one has number 1.
+        changed.div_ceil(step).clamp(1, HINTS + 1) - 1
+    } else {
+        0
+    };
+    for pair in first / 2..HINTS / 2 {
         store_u64(
             words,
             OFF_HINTS + pair * 8,
@@ -153,7 +161,7 @@ pub(crate) fn insert(
         (count - slot) * 8,
     );
     store_slot(words, slot, Slot::new(head_of(suffix), at, suffix.len()));
-    store_count(words, count + 1);
+    store_count(words, count + 1, slot);
     store_u16(words, OFF_CELL_START, at);
     let run = if count > 0 && slot == node.last_insert() + 1 {
         (node.ascending_run() + 1).min(0xFFFF)
@@ -180,7 +188,7 @@ pub(crate) fn remove(words: &[AtomicU64], slot: usize) -> Result<(), Damage> {
         SLOTS + slot * 8,
         (count - slot - 1) * 8,
     );
-    store_count(words, count - 1);
+    store_count(words, count - 1, slot);
     if count == 1 {
         store_u16(words, OFF_CELL_START, node.upper_at());
         store_u16(words, OFF_GARBAGE, 0);
@@ -287,7 +295,7 @@ pub(crate) fn truncate(
     store_bytes(words, OFF_RIGHT, &right.to_le_bytes());
     store_u16(words, OFF_RUN, 0);
     let start = cells.store(words, cut);
-    store_count(words, from);
+    store_count(words, from, 0);
     store_u16(words, OFF_CELL_START, start);
     Ok(())
 }
@@ -302,7 +310,7 @@ pub(crate) fn append(words: &[AtomicU64], cells: &[u8]) -> Result<(), Damage> {
         return Err("append to a full page");
     }
     let start = store_cells(words, count, (start, bytes), cells);
-    store_count(words, count + added);
+    store_count(words, count + added, count);
     store_u16(words, OFF_CELL_START, start);
     Ok(())
 }
@@ -329,7 +337,7 @@ pub(crate) fn insert_run(words: &[AtomicU64], slot: usize, cells: &[u8]) -> Resu
     let (from, to) = (SLOTS + slot * 8, SLOTS + (slot + added) * 8);
     words::move_within(words, from, to, (count - slot) * 8);
     let start = store_cells(words, slot, (cell_start, bytes), cells);
-    store_count(words, count + added);
+    store_count(words, count + added, slot);
     store_u16(words, OFF_CELL_START, start);
     let continues = count > 0 && slot == node.last_insert() + 1;
     let before = if continues {

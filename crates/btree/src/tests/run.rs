@@ -1,6 +1,7 @@
 //! Runs of entries that are inserted together.
 
 use super::*;
+use crate::LeafUse;
 
 type Entry = (Vec<u8>, Vec<u8>);
 
@@ -18,7 +19,9 @@ impl World {
             let successor = self.tree.next_entry(&mut mtr, &pos, &mut next)?;
             let next = successor.map(|_| &next[..]);
             let lengths = entries.iter().map(|(key, value)| (&key[..], value.len()));
-            let count = self.tree.run_len(&mtr, &pos, next, lengths);
+            let count = self
+                .tree
+                .run_len(&mtr, &pos, next, lengths, &mut LeafUse::default());
             let bytes = entries[..count].iter().map(|(k, v)| k.len() + v.len() + 4);
             let bytes = bytes.sum::<usize>() + ENTRY_LOG_OVERHEAD;
             mtr.reserve(bytes, self.tree.tree().space, 0)?;
@@ -33,6 +36,50 @@ impl World {
             Ok(count)
         });
         inserted.unwrap()
+    }
+
+    /// Inserts the first of `entries`, and those behind it that go to gaps of its leaf, by one
+    /// mini-transaction. Returns their number.
+    fn try_put_gaps(&self, entries: &[Entry]) -> Result<usize, Stop> {
+        let mut mtr = self.store.mtr();
+        let (key, value) = &entries[0];
+        let room = Room::Value(value.len());
+        let mut pos = self.tree.leaf_for_write(&self.store, &mut mtr, key, room)?;
+        let mut used = LeafUse::default();
+        let mut runs = Vec::new();
+        while let Some((key, _)) = entries.get(used.entries) {
+            let (first, mut next) = (used.entries, Vec::new());
+            let here = match first {
+                0 => self
+                    .tree
+                    .next_entry(&mut mtr, &pos, &mut next)?
+                    .map(|_| pos),
+                _ => self.tree.gap_behind(&mtr, &pos, key, &mut next),
+            };
+            let Some(here) = here else {
+                break;
+            };
+            let rest = entries[first..].iter().map(|(k, v)| (&k[..], v.len()));
+            let count = self.tree.run_len(&mtr, &here, Some(&next), rest, &mut used);
+            if count == 0 {
+                break;
+            }
+            runs.push((here, first..first + count));
+            pos = here;
+        }
+        let logged = |(k, v): &Entry| k.len() + v.len() + ENTRY_LOG_OVERHEAD;
+        let bytes = entries[..used.entries].iter().map(logged).sum();
+        mtr.reserve(bytes, self.tree.tree().space, 0)?;
+        let mut run = EntryRun::default();
+        for (pos, range) in runs.into_iter().rev() {
+            self.tree.begin_run(&mtr, &pos, &mut run);
+            for (key, value) in &entries[range] {
+                run.push(key, [value, &[]]);
+            }
+            self.tree.insert_run(&mut mtr, &pos, &run);
+        }
+        self.ended.store(mtr.commit().end, Relaxed);
+        Ok(used.entries)
     }
 
     /// Inserts all entries in runs. Returns the number of runs.
@@ -135,4 +182,52 @@ fn runs_match_btreemap_among_other_changes() {
         ended: AtomicU64::new(0),
     };
     world.assert_matches(&model);
+}
+
+/// Several runs of one mini-transaction, at positions that were found before its first change.
+#[test]
+fn runs_of_one_leaf_are_inserted_from_the_last_to_the_first() {
+    let world = World::new(64, 0);
+    let mut model = BTreeMap::new();
+    let first: Vec<Entry> = (0..8).map(|n| entry(n * 100, 60)).collect();
+    world.put_runs(&first);
+    model.extend(first);
+    let mut random = Rng(7);
+    for _ in 0..200 {
+        let mut news: Vec<Entry> = (0..12)
+            .map(|_| entry(random.below(690) as u32, random.below(60)))
+            .filter(|(key, _)| !model.contains_key(key))
+            .collect();
+        news.sort();
+        news.dedup_by(|a, b| a.0 == b.0);
+        if news.is_empty() {
+            continue;
+        }
+        let inserted = finish(|| world.try_put_gaps(&news)).unwrap();
+        assert!((1..=news.len()).contains(&inserted));
+        model.extend(news.into_iter().take(inserted));
+    }
+    assert!(model.len() > 300, "{} entries", model.len());
+    world.assert_matches(&model);
+}
+
+#[test]
+fn gap_behind_needs_a_new_key_between_entries_of_the_leaf() {
+    let world = World::new(64, 0);
+    world.put_runs(&[entry(10, 5), entry(20, 5), entry(30, 5)]);
+    let mut mtr = world.store.mtr();
+    let (key, _) = entry(5, 5);
+    let pos = world
+        .tree
+        .leaf_for_write(&world.store, &mut mtr, &key, Room::Value(5))
+        .unwrap();
+    for (n, next) in [(15, Some(20)), (25, Some(30)), (20, None), (35, None)] {
+        let mut found = Vec::new();
+        let gap = world
+            .tree
+            .gap_behind(&mtr, &pos, &entry(n, 0).0, &mut found);
+        assert_eq!(gap.is_some(), next.is_some(), "{n}");
+        let expected = next.map_or(Vec::new(), |next| entry(next, 0).0);
+        assert_eq!(found, expected, "{n}");
+    }
 }

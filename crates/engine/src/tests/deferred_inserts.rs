@@ -15,10 +15,16 @@ fn flush(s: &mut EngineSession, op: &mut InsertOp, outcomes: &mut Vec<WriteOutco
     let rows = op.deferred_rows();
     let mut of_rows = vec![WriteOutcome::Done; rows];
     if rows > 0 {
-        while let Some(duplicate) = block(|| s.insert_deferred(op)).unwrap() {
-            of_rows[duplicate.row] = WriteOutcome::Duplicate {
-                index: duplicate.index,
-            };
+        loop {
+            match block(|| s.insert_deferred(op)).unwrap() {
+                DeferredStep::Done => break,
+                DeferredStep::Duplicate(duplicate) => {
+                    of_rows[duplicate.row] = WriteOutcome::Duplicate {
+                        index: duplicate.index,
+                    };
+                }
+                DeferredStep::More => {}
+            }
         }
         op.clear_deferred();
     }
@@ -56,11 +62,7 @@ fn rows(ids: std::ops::Range<i64>) -> Vec<Row> {
 }
 
 /// Defers rows, and tries once to insert them.
-fn try_rows(
-    s: &mut EngineSession,
-    op: &mut InsertOp,
-    rows: &[Row],
-) -> Result<Option<DeferredDuplicate>, Stop> {
+fn try_rows(s: &mut EngineSession, op: &mut InsertOp, rows: &[Row]) -> Result<DeferredStep, Stop> {
     let table = op.table().clone();
     s.statement_begin(Isolation::RepeatableRead, false);
     for row in rows {
@@ -192,6 +194,84 @@ fn neighbours_share_a_mini_transaction() {
     assert!(entries < 640 / 2, "{entries} latches for 640 entries");
 }
 
+/// Rows with random values of the index on `k`.
+fn scattered(ids: std::ops::Range<i64>) -> Vec<Row> {
+    let k = |id: i64| 100_003 - id * 7_919 % 100_003;
+    let with_k = |id| (id, Some(k(id)), None, Some("x".repeat(30)));
+    ids.map(with_k).collect()
+}
+
+/// A table with the primary key and the index on `k`, which is not unique.
+fn table_with_k(db: &Db) -> Arc<Table> {
+    let mut spec = spec("k", true);
+    let kinds = [IndexKind::Primary, IndexKind::Secondary];
+    spec.indexes.retain(|index| kinds.contains(&index.kind));
+    let def = db.engine.create_table(spec).unwrap();
+    db.engine.table(def.id).unwrap()
+}
+
+#[test]
+fn entries_of_one_leaf_share_a_mini_transaction() {
+    let db = Db::new();
+    let table = table_with_k(&db);
+    let mut s = db.session();
+    insert_together(&mut s, &table, &scattered(0..3_000));
+    commit(&mut s);
+    let before = db.engine.store_status().latches_acquired;
+    insert_together(&mut s, &table, &scattered(3_000..6_000));
+    commit(&mut s);
+    let latched = db.engine.store_status().latches_acquired - before;
+    assert!(latched < 3_000 / 2, "{latched} latches for 3000 rows");
+    assert_eq!(all(&mut s, &table), scattered(0..6_000));
+    assert_purged(&db.engine, &table);
+    assert_sound(&db.engine, &table);
+}
+
+/// A lock in the middle of an index stops the row whose entry it concerns, and no other row stays
+/// behind it.
+#[test]
+fn row_of_a_large_group_waits_for_a_gap_of_an_index() {
+    let db = Db::new();
+    let table = table_with_k(&db);
+    let (mut a, mut b) = (db.session(), db.session());
+    let ends: [Row; 2] = [(-2, Some(10), None, None), (-1, Some(50_000), None, None)];
+    for row in &ends {
+        insert(&mut a, &table, row);
+    }
+    commit(&mut a);
+    begin(&mut b);
+    // Locks the gap from 10 to 50000.
+    by_key(&mut b, &table, 1, &[Value::Int(100)], RowLock::Exclusive);
+    begin(&mut a);
+    let news = scattered(0..900);
+    let mut op = InsertOp::new(table.clone());
+    let mut step = try_rows(&mut a, &mut op, &news);
+    let wait = loop {
+        match step {
+            Err(Stop::Wait(wait)) if a.waits_for_lock() => break wait,
+            // For a page.
+            Err(Stop::Wait(wait)) => wait.block(),
+            Ok(DeferredStep::More) => {}
+            other => panic!("{other:?}"),
+        }
+        step = a.insert_deferred(&mut op);
+    };
+    // The rows up to the first one whose value lies in the gap.
+    let is_in_gap = |row: &Row| row.1.is_some_and(|k| k > 10 && k < 50_000);
+    let first = news.iter().position(is_in_gap);
+    let there = all(&mut a, &table).len() - ends.len();
+    assert_eq!(Some(there), first.map(|first| first + 1));
+    commit(&mut b);
+    wait.block();
+    while block(|| a.insert_deferred(&mut op)).unwrap() == DeferredStep::More {}
+    op.clear_deferred();
+    block(|| a.statement_end(true)).unwrap();
+    commit(&mut a);
+    assert_eq!(all(&mut a, &table), [&ends[..], &news].concat());
+    assert_purged(&db.engine, &table);
+    assert_sound(&db.engine, &table);
+}
+
 /// A row that waits for a lock has the rows before it in the table, and none behind it.
 #[test]
 fn row_that_waits_for_a_lock_has_no_row_behind_it() {
@@ -219,7 +299,8 @@ fn row_that_waits_for_a_lock_has_no_row_behind_it() {
     block(|| c.rollback()).unwrap();
     block(|| b.rollback()).unwrap();
     wait.block();
-    assert_eq!(block(|| a.insert_deferred(&mut op)).unwrap(), None);
+    let step = block(|| a.insert_deferred(&mut op)).unwrap();
+    assert_eq!(step, DeferredStep::Done);
     op.clear_deferred();
     block(|| a.statement_end(true)).unwrap();
     commit(&mut a);
@@ -249,7 +330,8 @@ fn rollback_of_a_waiting_statement_removes_its_rows() {
     commit(&mut a);
     commit(&mut b);
     // The operation can be used again.
-    assert_eq!(try_rows(&mut a, &mut op, &rows(0..20)).unwrap(), None);
+    let step = try_rows(&mut a, &mut op, &rows(0..20)).unwrap();
+    assert_eq!(step, DeferredStep::Done);
     op.clear_deferred();
     block(|| a.statement_end(true)).unwrap();
     commit(&mut a);
@@ -281,7 +363,8 @@ fn gap_lock_of_another_session_stops_rows_before_it() {
     assert_eq!(all(&mut a, &table).len(), 6, "rows 7 to 9 are inserted");
     commit(&mut b);
     wait.block();
-    assert_eq!(block(|| a.insert_deferred(&mut op)).unwrap(), None);
+    let step = block(|| a.insert_deferred(&mut op)).unwrap();
+    assert_eq!(step, DeferredStep::Done);
     block(|| a.statement_end(true)).unwrap();
     assert_eq!(all(&mut a, &table).len(), 9);
     commit(&mut a);

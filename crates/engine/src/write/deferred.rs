@@ -50,6 +50,11 @@ impl RowList {
         self.ends.len()
     }
 
+    /// The bytes of all keys and images.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
     /// Key and image of row `n`.
     pub(super) fn row(&self, n: usize) -> (&[u8], &[u8]) {
         let start = match n {

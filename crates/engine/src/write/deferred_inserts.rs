@@ -9,26 +9,30 @@
 //!  up to `done`      in all indexes, or a duplicate
 //!  up to `inserted`  in the clustered index, by one mini-transaction for each run of neighbours
 //! ```
-//! The entries of the rows between both go into one index after the other. Those of an index that
-//! is not unique are sorted first, so that equal and adjacent values share a mini-transaction.
+//! The rows between both are a group. Their entries go into one index after the other. Those of an
+//! index that is not unique are sorted first: equal and adjacent values share a mini-transaction,
+//! and the leaves of the next entries are prefetched.
 //!
 //! # Invariants
-//! - D1: a row is inserted into the clustered index only when the rows before it are done, or are
-//!   in the clustered index by the same mini-transaction.
+//! - D1: a row is inserted into the clustered index only when the rows before it are in the
+//!   clustered index. A row that has to wait for a lock there waits until those are done.
 //! - D2: when a row turns out to be a duplicate, or waits for a lock, the clustered index has no
 //!   later row of the statement. Later rows that were inserted already are undone, and inserted
 //!   again afterwards: `places` has the undo position of each. So a waiting session holds the same
 //!   locks as if it inserted row by row. The waiting row then gets its index entries one by one,
 //!   from the first index on.
+//! - D3: a group may be as large as the number of rows that were done without an undo. So no
+//!   statement undoes many more rows than it inserts.
 //!
 //! # Cost
 //! A mini-transaction latches the leaf and the undo page, locks the gap, and reserves log space,
-//! once for all of its rows.
+//! once for all of its rows. Entries in random order cost mostly cache misses: each goes to another
+//! leaf. In a large group these misses overlap, and several entries go to the same leaf.
 
-use nfold_btree::{EntryRun, RowHint};
-use nfold_txn::locks::LockMode;
+use nfold_btree::{EntryRun, LeafHints, RowHint, padded_word};
+use nfold_txn::locks::{LockMode, OnConflict};
 
-use crate::error::Stop;
+use crate::error::{EngineError, Stop};
 use crate::overflow::Mover;
 use crate::record;
 use crate::session::EngineSession;
@@ -36,7 +40,8 @@ use crate::table::Table;
 use crate::write::clustered::{self, Inserted};
 use crate::write::deferred::{MOST, RowList};
 use crate::write::insert::insert_entries;
-use crate::write::{Progress, Work, WriteOutcome, neighbours, secondary};
+use crate::write::neighbours::{self, SortedEntries};
+use crate::write::{Progress, Work, WriteOutcome, secondary};
 
 /// A deferred row that cannot be inserted, because a unique index has its key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,6 +51,26 @@ pub struct DeferredDuplicate {
     /// The ordinal of the index.
     pub index: usize,
 }
+
+/// How far the deferred rows are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DeferredStep {
+    /// All rows are inserted.
+    Done,
+    /// This row is a duplicate, and has changed nothing.
+    Duplicate(DeferredDuplicate),
+    /// Call again. The caller may check for KILL and let other sessions run.
+    More,
+}
+
+/// The most rows that wait, and about the most bytes of their keys and images.
+const MOST_ROWS: usize = 4096;
+const MOST_BYTES: usize = 1 << 20;
+/// The size of the first group of a table that has another unique index than the primary key, where
+/// duplicates undo a part of a group.
+const FIRST_GROUP: usize = 32;
+/// The number of rows and entries that one call inserts.
+const ENTRIES_PER_CALL: usize = 256;
 
 /// See the module's header.
 pub(super) struct DeferredInserts {
@@ -62,17 +87,33 @@ pub(super) struct DeferredInserts {
     group: Group,
 }
 
+/// The entries of a group that one index has.
+enum Entries {
+    All,
+    /// There was no room for more of them.
+    Some,
+    /// Those of the rows before this one, which is a duplicate.
+    UpTo(usize),
+}
+
 /// How far the entries of several rows are.
 struct Group {
     /// The first row that is not done gets its entries on its own.
     is_off: bool,
+    /// The most rows of a group (D3).
+    limit: usize,
+    /// The group gets no more rows.
+    is_closed: bool,
     /// The index whose entries are being inserted, and the next row, or the next of `sorted`.
     index: usize,
     next: usize,
     /// Keys and values of the index, by row.
     entries: RowList,
-    /// The numbers of `entries` in the order of their keys; empty: not made yet.
-    sorted: Vec<u8>,
+    /// The first bytes of the keys, and the numbers of `entries`, in the order of the keys; empty:
+    /// not made yet.
+    sorted: Vec<(u64, u16)>,
+    /// The leaves of the next of `sorted`.
+    leaves: LeafHints,
 }
 
 impl Group {
@@ -80,6 +121,20 @@ impl Group {
         (self.index, self.next) = (index, 0);
         self.entries.clear();
         self.sorted.clear();
+        self.leaves.clear();
+    }
+
+    /// The group is done: the next one may have more rows.
+    fn end(&mut self) {
+        self.begin(1);
+        self.is_closed = false;
+        self.limit = (2 * self.limit).min(MOST_ROWS);
+    }
+
+    /// A part of the group was undone. Its other rows are done without more of them.
+    fn shrink(&mut self) {
+        self.is_closed = true;
+        self.limit = 1;
     }
 }
 
@@ -87,7 +142,7 @@ impl DeferredInserts {
     pub(super) fn new() -> DeferredInserts {
         DeferredInserts {
             rows: RowList::new(),
-            places: Vec::with_capacity(MOST),
+            places: Vec::new(),
             inserted: 0,
             done: 0,
             undone_to: None,
@@ -95,10 +150,13 @@ impl DeferredInserts {
             run: EntryRun::default(),
             group: Group {
                 is_off: false,
+                limit: 0,
+                is_closed: false,
                 index: 1,
                 next: 0,
                 entries: RowList::new(),
                 sorted: Vec::new(),
+                leaves: LeafHints::default(),
             },
         }
     }
@@ -107,8 +165,12 @@ impl DeferredInserts {
         self.rows.push(key, image);
     }
 
-    pub(super) fn is_full(&self) -> bool {
-        self.rows.len() >= MOST
+    pub(super) fn is_full(&self, table: &Table) -> bool {
+        let most = match table.indexes().len() {
+            1 => MOST,
+            _ => MOST_ROWS,
+        };
+        self.rows.len() >= most || self.rows.bytes() >= MOST_BYTES
     }
 
     pub(super) fn len(&self) -> usize {
@@ -125,6 +187,7 @@ impl DeferredInserts {
         (self.inserted, self.done) = (0, 0);
         (self.undone_to, self.refused) = (None, None);
         self.group.begin(1);
+        self.group.is_closed = false;
         self.group.is_off = false;
     }
 
@@ -135,34 +198,54 @@ impl DeferredInserts {
         session: &mut EngineSession,
         table: &Table,
         work: &mut Work,
-    ) -> Result<Option<DeferredDuplicate>, Stop> {
+    ) -> Result<DeferredStep, Stop> {
         if self.done == 0 && self.inserted == 0 {
             work.reset();
+            let mut others = table.indexes().iter().skip(1);
+            let has_unique = others.any(|index| index.unique);
+            self.group.limit = if has_unique { FIRST_GROUP } else { MOST_ROWS };
         }
+        let mut room = ENTRIES_PER_CALL;
         loop {
             if let Some(mark) = self.undone_to {
                 session.undo_to(mark)?;
                 self.undone_to = None;
             }
             if let Some(index) = self.refused.take() {
-                return Ok(Some(self.refuse(index)));
+                return Ok(DeferredStep::Duplicate(self.refuse(index)));
             }
-            if self.done < self.inserted {
+            if room == 0 {
+                return Ok(DeferredStep::More);
+            }
+            if self.is_group_open(table) {
+                let before = self.inserted;
+                if self.insert_next(session, table, work)? == Inserted::Duplicate {
+                    return Ok(DeferredStep::Duplicate(self.refuse(0)));
+                }
+                room = room.saturating_sub(self.inserted - before);
+            } else if self.done < self.inserted {
                 let done = match self.is_grouped(table) {
-                    true => self.insert_entries_of_group(session, table, work),
+                    true => self.insert_entries_of_group(session, table, work, &mut room),
                     false => self.insert_entries_of_next(session, table, work),
                 };
                 done.or_else(|stop| self.stop(session, stop))?;
-            } else if self.done == self.rows.len() {
+            } else {
                 work.reset();
-                return Ok(None);
-            } else if self.insert_next(session, table, work)? == Inserted::Duplicate {
-                return Ok(Some(self.refuse(0)));
+                return Ok(DeferredStep::Done);
             }
         }
     }
 
-    /// Inserts the next row into the clustered index, and neighbours behind it.
+    /// Whether another row goes into the clustered index before the rows there get their entries.
+    fn is_group_open(&self, table: &Table) -> bool {
+        let rows = self.inserted - self.done;
+        self.inserted < self.rows.len()
+            && (rows == 0
+                || !self.group.is_closed && rows < self.group.limit && table.indexes().len() > 1)
+    }
+
+    /// Inserts the next row into the clustered index, and neighbours behind it. If other rows of
+    /// the group are in front of it, and it cannot be inserted at once, it closes the group.
     fn insert_next(
         &mut self,
         session: &mut EngineSession,
@@ -170,16 +253,30 @@ impl DeferredInserts {
         work: &mut Work,
     ) -> Result<Inserted, Stop> {
         let mark = session.undo_position();
+        let is_first = self.done == self.inserted;
         let buffers = (&mut self.run, &mut work.next);
-        let rows = self.rows.from(self.done);
-        if let Some(run) = neighbours::insert(session, table, rows, buffers)? {
-            let places = run.places().zip(mark..);
-            self.places
-                .extend(places.map(|(place, mark)| (mark, place)));
-            self.inserted = self.places.len();
-            return Ok(Inserted::Done(RowHint::NONE));
+        let room = self.group.limit - (self.inserted - self.done).min(self.group.limit);
+        let rows = self.rows.from(self.inserted).take(room.max(1));
+        let on_conflict = match is_first {
+            true => OnConflict::Wait,
+            false => OnConflict::NoWait,
+        };
+        match neighbours::insert(session, table, rows, on_conflict, buffers) {
+            Ok(Some(run)) => {
+                let places = run.places().zip(mark..);
+                self.places
+                    .extend(places.map(|(place, mark)| (mark, place)));
+                self.inserted = self.places.len();
+                return Ok(Inserted::Done(RowHint::NONE));
+            }
+            Ok(None) | Err(Stop::Wait(_) | Stop::Error(EngineError::LockNoWait)) if !is_first => {
+                self.group.is_closed = true;
+                return Ok(Inserted::Done(RowHint::NONE));
+            }
+            Ok(None) => {}
+            Err(stop) => return Err(stop),
         }
-        let (key, image) = self.rows.row(self.done);
+        let (key, image) = self.rows.row(self.inserted);
         let buffers = (&mut work.current, &mut work.next, &mut work.value);
         let (key, none) = ((key, LockMode::S), &mut Mover::default());
         let inserted = clustered::insert(session, table, key, image, none, buffers)?;
@@ -212,55 +309,67 @@ impl DeferredInserts {
         }
         let outcome = insert_entries(session, table, work, image)?;
         work.reset();
-        self.group.begin(1);
         match outcome {
             WriteOutcome::Done => {
                 session.count_rows(table, 1);
                 self.done += 1;
                 self.group.is_off = false;
+                self.group.end();
             }
             // The operation has undone the rows behind as well.
-            WriteOutcome::Duplicate { index } => self.refused = Some(index),
+            WriteOutcome::Duplicate { index } => {
+                self.refused = Some(index);
+                self.group.shrink();
+            }
         }
         Ok(())
     }
 
-    /// Inserts the entries of the rows between `done` and `inserted`. From a duplicate on the rows
-    /// are undone; those in front of it go on.
+    /// Inserts the entries of the rows between `done` and `inserted`, `room` of them. From a
+    /// duplicate on the rows are undone; those in front of it go on.
     fn insert_entries_of_group(
         &mut self,
         session: &mut EngineSession,
         table: &Table,
         work: &mut Work,
+        room: &mut usize,
     ) -> Result<(), Stop> {
         while self.group.index < table.indexes().len() {
             let index = self.group.index;
-            if !table.index(index).unique {
-                self.insert_sorted_entries(session, table, work)?;
-            } else if let Some(row) = self.insert_unique_entries(session, table, work)? {
-                self.take_out(row);
-                self.refused = (row == self.done).then_some(index);
-                self.group.begin(index + 1);
-                return Ok(());
+            let inserted = match table.index(index).unique {
+                true => self.insert_unique_entries(session, table, work, room)?,
+                false => self.insert_sorted_entries(session, table, work, room)?,
+            };
+            match inserted {
+                Entries::All => self.group.begin(index + 1),
+                Entries::Some => return Ok(()),
+                Entries::UpTo(row) => {
+                    self.take_out(row);
+                    self.refused = (row == self.done).then_some(index);
+                    self.group.begin(index + 1);
+                    return Ok(());
+                }
             }
-            self.group.begin(index + 1);
         }
         session.count_rows(table, (self.inserted - self.done) as i64);
         self.done = self.inserted;
-        self.group.begin(1);
+        self.group.end();
         Ok(())
     }
 
-    /// Inserts the entries of the group into its index, which is unique, row by row. Returns the
-    /// first row that is a duplicate.
+    /// Inserts entries of the group into its index, which is unique, row by row, `room` of them.
     fn insert_unique_entries(
         &mut self,
         session: &mut EngineSession,
         table: &Table,
         work: &mut Work,
-    ) -> Result<Option<usize>, Stop> {
+        room: &mut usize,
+    ) -> Result<Entries, Stop> {
         let n = self.group.index;
         while self.done + self.group.next < self.inserted {
+            if *room == 0 {
+                return Ok(Entries::Some);
+            }
             let row = self.done + self.group.next;
             let (key, image) = self.rows.row(row);
             work.set_row(key, self.places[row].1);
@@ -268,42 +377,56 @@ impl DeferredInserts {
             table.secondary_key(n, image, &[], &mut work.key)?;
             let how = (&work.primary[..], work.duplicates);
             if secondary::unique_conflict(session, table, n, &work.key, how)? {
-                return Ok(Some(row));
+                return Ok(Entries::UpTo(row));
             }
             secondary::insert(session, table, work, n, image)?;
             self.group.next += 1;
+            *room -= 1;
         }
-        Ok(None)
+        Ok(Entries::All)
     }
 
-    /// Inserts the entries of the group into its index, which is not unique, in their order there.
+    /// Inserts entries of the group into its index, which is not unique, in their order there,
+    /// about `room` of them.
     fn insert_sorted_entries(
         &mut self,
         session: &mut EngineSession,
         table: &Table,
         work: &mut Work,
-    ) -> Result<(), Stop> {
+        room: &mut usize,
+    ) -> Result<Entries, Stop> {
         let n = self.group.index;
         if self.group.sorted.is_empty() {
             self.sort_entries(session, table, work)?;
         }
+        let store = table.store();
         while let Some(rest) = self.group.sorted.get(self.group.next..)
             && let Some(first) = rest.first()
         {
-            let list = &self.group.entries;
-            let entries = rest.iter().map(|entry| list.row(usize::from(*entry)));
-            let buffers = (&mut self.run, &mut work.next);
-            let count = neighbours::insert_entries(session, (table, n), entries, buffers)?;
+            if *room == 0 {
+                return Ok(Entries::Some);
+            }
+            let entries = SortedEntries {
+                list: &self.group.entries,
+                order: rest,
+            };
+            let leaves = &mut self.group.leaves;
+            let leaf = table.index(n).tree.next_leaf(store, entries.keys(), leaves);
+            let buffers = (&mut self.run, &mut work.next, &mut work.current);
+            let count = neighbours::insert_entries(session, (table, n), entries, leaf, buffers)?;
             if count == 0 {
                 // One that is marked as deleted.
-                let row = self.done + usize::from(*first);
+                let row = self.done + usize::from(first.1);
                 let (key, image) = self.rows.row(row);
                 work.set_row(key, self.places[row].1);
                 secondary::insert(session, table, work, n, image)?;
             }
-            self.group.next += count.max(1);
+            let count = count.max(1);
+            self.group.leaves.skip(count);
+            self.group.next += count;
+            *room = room.saturating_sub(count);
         }
-        Ok(())
+        Ok(Entries::All)
     }
 
     /// Makes the entries of the group for its index, and sorts them.
@@ -330,10 +453,12 @@ impl DeferredInserts {
             let lengths = (key.len(), primary.len());
             table.secondary_value(*index, image, lengths, trx, value)?;
             record::set_row_hint(value, self.places[row].1);
+            sorted.push((padded_word(key), entries.len() as u16));
             entries.push(key, value);
         }
-        sorted.extend(0..entries.len() as u8);
-        sorted.sort_unstable_by_key(|entry| entries.row(usize::from(*entry)).0);
+        let key = |entry: u16| entries.row(usize::from(entry)).0;
+        // Unequal padded words have the order of their keys.
+        sorted.sort_unstable_by(|a, b| (a.0.cmp(&b.0)).then_with(|| key(a.1).cmp(key(b.1))));
         Ok(())
     }
 
@@ -342,6 +467,7 @@ impl DeferredInserts {
         self.undone_to = Some(self.places[row].0);
         self.places.truncate(row);
         self.inserted = row;
+        self.group.shrink();
     }
 
     /// After a stop of the entries. Returns it, unless the session waits for a lock while rows
@@ -365,6 +491,7 @@ impl DeferredInserts {
         self.places.push((0, RowHint::NONE));
         (self.done, self.inserted) = (row + 1, row + 1);
         self.group.begin(1);
+        self.group.is_closed = false;
         self.group.is_off = false;
         DeferredDuplicate { row, index }
     }

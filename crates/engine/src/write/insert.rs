@@ -10,7 +10,7 @@ use crate::session::EngineSession;
 use crate::table::Table;
 use crate::write::clustered::{self, Inserted};
 use crate::write::deferred::is_inline;
-use crate::write::deferred_inserts::{DeferredDuplicate, DeferredInserts};
+use crate::write::deferred_inserts::{DeferredInserts, DeferredStep};
 use crate::write::{Progress, Work, WriteOutcome, buffers, elements, secondary};
 
 /// One row to be inserted. Reuse it for the next row with [`InsertOp::row`].
@@ -63,7 +63,7 @@ impl InsertOp {
 
     /// Whether the deferred rows must be inserted before another one is deferred.
     pub fn is_full(&self) -> bool {
-        self.deferred.as_ref().is_some_and(|rows| rows.is_full())
+        (self.deferred.as_ref()).is_some_and(|rows| rows.is_full(&self.table))
     }
 
     /// The number of deferred rows, which are numbered from 0.
@@ -106,10 +106,10 @@ impl InsertOp {
     pub(crate) fn run_deferred(
         &mut self,
         session: &mut EngineSession,
-    ) -> Result<Option<DeferredDuplicate>, Stop> {
+    ) -> Result<DeferredStep, Stop> {
         match &mut self.deferred {
             Some(rows) => rows.run(session, &self.table, &mut self.work),
-            None => Ok(None),
+            None => Ok(DeferredStep::Done),
         }
     }
 

@@ -41,7 +41,7 @@ use crate::error::Stop;
 use crate::overflow::{Mover, ValuesBeside};
 use crate::session::EngineSession;
 
-pub use deferred_inserts::DeferredDuplicate;
+pub use deferred_inserts::{DeferredDuplicate, DeferredStep};
 pub use delete::DeleteOp;
 pub use insert::InsertOp;
 pub use update::UpdateOp;
@@ -170,14 +170,11 @@ impl EngineSession {
         op.defer(self)
     }
 
-    /// Inserts the rows that wait in `op`, in their order. Returns the first one that is a
-    /// duplicate, which has changed nothing: the rows before it are inserted, and those behind it
-    /// still wait. Call again after a wait, and for the rows behind a duplicate. After the last
-    /// row, and after an error, [`InsertOp::clear_deferred`] must be called.
-    pub fn insert_deferred(
-        &mut self,
-        op: &mut InsertOp,
-    ) -> Result<Option<DeferredDuplicate>, Stop> {
+    /// Inserts rows that wait in `op`, in their order, up to the first one that is a duplicate: the
+    /// rows before it are inserted then, and those behind it still wait. Call again after a wait,
+    /// for more rows, and for those behind a duplicate. After the last row, and after an error,
+    /// [`InsertOp::clear_deferred`] must be called.
+    pub fn insert_deferred(&mut self, op: &mut InsertOp) -> Result<DeferredStep, Stop> {
         self.note_change(op.table())?;
         op.run_deferred(self)
     }

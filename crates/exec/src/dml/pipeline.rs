@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use nfold_engine::{
-    DeferredDuplicate, DeleteOp, InsertOp, LEAST_BESIDE, RowBatch, Table, UpdateOp, ValuesBeside,
-    WriteOutcome,
+    DeferredDuplicate, DeferredStep, DeleteOp, InsertOp, LEAST_BESIDE, RowBatch, Table, UpdateOp,
+    ValuesBeside, WriteOutcome,
 };
 use nfold_observe::{StatusCounter, TableCall};
 use nfold_plan::changed_view::ChangedView;
@@ -293,7 +293,13 @@ impl TableChanges {
         from: usize,
     ) -> Result<Option<DeferredDuplicate>, SqlError> {
         let op = self.insert.as_mut().expect("D1: begin_insert came before");
-        let duplicate = rt.drive(|session| session.insert_deferred(op))?;
+        let duplicate = loop {
+            match rt.drive(|session| session.insert_deferred(op))? {
+                DeferredStep::Done => break None,
+                DeferredStep::Duplicate(duplicate) => break Some(duplicate),
+                DeferredStep::More => rt.tick()?,
+            }
+        };
         let end = duplicate.map_or(op.deferred_rows(), |duplicate| duplicate.row);
         if let Some(log) = &mut self.log {
             for n in from..end {
