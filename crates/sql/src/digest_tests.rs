@@ -212,3 +212,52 @@ fn structural_literals_distinguish_plans() {
     assert_ne!(d.structural_hash(&roles, other), hash);
     assert_eq!(d.structural_hash(&[LiteralRole::Parameter; 3], text), 0);
 }
+
+/// Short strings are read without the general search, with the result of that search.
+#[test]
+fn short_strings_of_lists_are_read_whole() {
+    let strings = [
+        "",
+        "a",
+        "1234567",
+        "12345678",
+        "123456789",
+        "0123456789abcde",
+        "0123456789abcdef",
+        "0123456789abcdefg",
+        "\u{fc}",
+        "a''b",
+        "''",
+        "a''",
+        "a\\'b",
+        "\\\\",
+        "1234567''",
+        "1234567\\'",
+        "12345678''9",
+    ];
+    for text in strings {
+        for behind in ["", ",'x'", ",'a long string behind it'"] {
+            let statement = format!("SELECT 1 IN ('{text}'{behind})");
+            let d = digested(&statement);
+            assert!(d.text().ends_with(b"(...)"), "{statement}");
+            let expected: Vec<_> = d.list(1, statement.as_bytes()).collect();
+            let Lit::String(first) = expected[0] else {
+                panic!("{statement}");
+            };
+            assert_eq!(first.raw, text.as_bytes());
+            let mut list = d.list(1, statement.as_bytes());
+            for lit in &expected {
+                let Lit::String(raw) = lit else {
+                    panic!("{statement}");
+                };
+                list.advance();
+                match list.plain_string() {
+                    Some(plain) => assert_eq!(Some(plain), raw.plain(), "{statement}"),
+                    None => assert_eq!(list.literal().as_ref(), Some(lit), "{statement}"),
+                }
+            }
+            list.advance();
+            assert_eq!((list.plain_string(), list.literal()), (None, None));
+        }
+    }
+}

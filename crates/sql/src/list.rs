@@ -112,8 +112,17 @@ fn scan_members(
     let (mut at, mut count, mut kinds) = (open + 1, 0, KindSet::default());
     loop {
         at = skip_blanks(text, at);
-        let (lit, end) = element(text, at, mode)?;
-        kinds = kinds.union(KindSet::of(&lit));
+        let end = match plain_string_end(text, at, mode) {
+            Some(end) => {
+                kinds = kinds.union(KindSet::STRING);
+                end
+            }
+            None => {
+                let (lit, end) = element(text, at, mode)?;
+                kinds = kinds.union(KindSet::of(&lit));
+                end
+            }
+        };
         count += 1;
         if count % MEMBERS == 0 && !look(watch, MEMBERS as usize) {
             return None;
@@ -133,6 +142,36 @@ fn skip_blanks(text: &[u8], mut at: usize) -> usize {
         at += 1;
     }
     at
+}
+
+/// The bytes that are examined for the end of a string before the general search.
+const SHORT_STRING: usize = 16;
+
+/// The end of the string in single quotes at `at`, if it is short and has neither escapes nor
+/// doubled quotes. Eight bytes are examined together, because a call of the general search takes
+/// longer than that.
+#[inline]
+fn plain_string_end(text: &[u8], at: usize, mode: LexMode) -> Option<usize> {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    // The high bit of the first zero byte, and possibly of bytes after it.
+    let zeros = |word: u64| word.wrapping_sub(ONES) & !word & (ONES << 7);
+    if text.get(at) != Some(&b'\'') {
+        return None;
+    }
+    let no_backslash = mode.has(LexMode::NO_BACKSLASH_ESCAPES);
+    for from in (at + 1..at + 1 + SHORT_STRING).step_by(8) {
+        let word = u64::from_le_bytes(*text.get(from..)?.first_chunk()?);
+        let mut special = zeros(word ^ (ONES * u64::from(b'\'')));
+        if !no_backslash {
+            special |= zeros(word ^ (ONES * u64::from(b'\\')));
+        }
+        if special != 0 {
+            let end = from + special.trailing_zeros() as usize / 8;
+            let is_plain = text[end] == b'\'' && text.get(end + 1) != Some(&b'\'');
+            return is_plain.then_some(end + 1);
+        }
+    }
+    None
 }
 
 /// Parses the literal at `at`. Also returns its end. A number may have one sign.
@@ -247,6 +286,36 @@ impl<'t> ListIter<'t> {
     pub(crate) fn new(text: &'t [u8], mode: LexMode) -> Self {
         ListIter { text, at: 0, mode }
     }
+
+    /// Moves to the next member, for [`plain_string`](Self::plain_string) and
+    /// [`literal`](Self::literal).
+    #[inline]
+    pub fn advance(&mut self) {
+        while matches!(
+            self.text.get(self.at),
+            Some(b',' | b'(' | b')' | b' ' | b'\t'..=b'\r')
+        ) {
+            self.at += 1;
+        }
+    }
+
+    /// Reads the member without its quotes, if it is a short string without escapes. Otherwise
+    /// `None`, and [`literal`](Self::literal) reads it.
+    #[inline]
+    pub fn plain_string(&mut self) -> Option<&'t [u8]> {
+        let end = plain_string_end(self.text, self.at, self.mode)?;
+        let plain = &self.text[self.at + 1..end - 1];
+        self.at = end;
+        Some(plain)
+    }
+
+    /// Reads the member; `None` at the end of the list.
+    #[inline]
+    pub fn literal(&mut self) -> Option<Lit<'t>> {
+        let (lit, end) = element(self.text, self.at, self.mode)?;
+        self.at = end;
+        Some(lit)
+    }
 }
 
 impl<'t> Iterator for ListIter<'t> {
@@ -254,14 +323,7 @@ impl<'t> Iterator for ListIter<'t> {
 
     #[inline]
     fn next(&mut self) -> Option<Lit<'t>> {
-        while matches!(
-            self.text.get(self.at),
-            Some(b',' | b'(' | b')' | b' ' | b'\t'..=b'\r')
-        ) {
-            self.at += 1;
-        }
-        let (lit, end) = element(self.text, self.at, self.mode)?;
-        self.at = end;
-        Some(lit)
+        self.advance();
+        self.literal()
     }
 }

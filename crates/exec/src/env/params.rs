@@ -10,10 +10,14 @@ use super::batch::POOLED_BYTES;
 const MEMBERS: usize = 1024;
 const MEMBER_WORK: u64 = 50;
 
-/// A bound value. Strings are in the arena.
+/// A bound value. Strings are in the arena. Small, because an INSERT of many rows has tens of
+/// thousands of them.
 #[derive(Debug, Clone, Copy)]
 enum Bound {
-    Value(ValueRef<'static>),
+    Null,
+    Int(i64),
+    /// Another value, by its number in `others`.
+    Other(u32),
     /// TRUE or FALSE: an integer, except beside documents.
     Bool(bool),
     Bytes {
@@ -39,6 +43,8 @@ enum SlotValue {
     },
 }
 
+const _: () = assert!(size_of::<Bound>() == 16);
+
 /// The values of all parameter slots in one execution.
 #[derive(Debug, Default)]
 pub struct Params {
@@ -47,6 +53,8 @@ pub struct Params {
     markers: Vec<bool>,
     members: Vec<Bound>,
     arena: Vec<u8>,
+    /// Values of other types than integers and strings.
+    others: Vec<ValueRef<'static>>,
 }
 
 impl Params {
@@ -61,12 +69,15 @@ impl Params {
         self.markers.clear();
         self.members.clear();
         self.arena.clear();
+        self.others.clear();
     }
 
     /// Called after an execution: removes all values, and frees the memory of a long list.
     pub fn release(&mut self) {
         self.clear();
-        let bytes = self.members.capacity() * size_of::<Bound>() + self.arena.capacity();
+        let bytes = self.members.capacity() * size_of::<Bound>()
+            + self.others.capacity() * size_of::<ValueRef<'_>>()
+            + self.arena.capacity();
         if bytes > POOLED_BYTES {
             *self = Params::new();
         }
@@ -96,13 +107,18 @@ impl Params {
                 }
                 SlotKind::List | SlotKind::Rows => {
                     let start = self.members.len() as u32;
-                    if slot.width <= 1 {
-                        self.members.reserve(slot.count as usize);
-                    }
-                    for lit in digest.list(n, text) {
-                        let bound = match lit {
-                            Lit::Int { negative, value } => Bound::Value(integer(negative, value)),
-                            _ => self.literal(&lit, checkpoint)?,
+                    self.members
+                        .reserve(slot.count as usize * slot.width.max(1) as usize);
+                    let mut list = digest.list(n, text);
+                    loop {
+                        list.advance();
+                        let bound = match list.plain_string() {
+                            Some(plain) => self.bytes(plain),
+                            None => match list.literal() {
+                                Some(Lit::Int { negative, value }) => self.integer(negative, value),
+                                Some(lit) => self.literal(&lit, checkpoint)?,
+                                None => break,
+                            },
                         };
                         self.members.push(bound);
                         if self.members.len().is_multiple_of(MEMBERS) {
@@ -135,19 +151,47 @@ impl Params {
     fn value(&mut self, value: &Value) -> Bound {
         match value {
             Value::Bytes(b) => self.bytes(b),
-            Value::Null => Bound::Value(ValueRef::Null),
-            Value::Int(v) => Bound::Value(ValueRef::Int(*v)),
-            Value::UInt(v) => Bound::Value(ValueRef::UInt(*v)),
-            Value::Float(v) => Bound::Value(ValueRef::Float(*v)),
-            Value::Double(v) => Bound::Value(ValueRef::Double(*v)),
-            Value::Decimal(v) => Bound::Value(ValueRef::Decimal(*v)),
-            Value::Date(v) => Bound::Value(ValueRef::Date(*v)),
-            Value::DateTime(v) => Bound::Value(ValueRef::DateTime(*v)),
-            Value::Timestamp(v) => Bound::Value(ValueRef::Timestamp(*v)),
-            Value::Time(v) => Bound::Value(ValueRef::Time(*v)),
+            Value::Null => Bound::Null,
+            Value::Int(v) => Bound::Int(*v),
+            Value::UInt(v) => self.other(ValueRef::UInt(*v)),
+            Value::Float(v) => self.other(ValueRef::Float(*v)),
+            Value::Double(v) => self.other(ValueRef::Double(*v)),
+            Value::Decimal(v) => self.other(ValueRef::Decimal(*v)),
+            Value::Date(v) => self.other(ValueRef::Date(*v)),
+            Value::DateTime(v) => self.other(ValueRef::DateTime(*v)),
+            Value::Timestamp(v) => self.other(ValueRef::Timestamp(*v)),
+            Value::Time(v) => self.other(ValueRef::Time(*v)),
         }
     }
 
+    fn other(&mut self, value: ValueRef<'static>) -> Bound {
+        self.others.push(value);
+        Bound::Other(self.others.len() as u32 - 1)
+    }
+
+    /// The integer with this sign and absolute value.
+    #[inline]
+    fn integer(&mut self, negative: bool, value: u64) -> Bound {
+        match (negative, i64::try_from(value)) {
+            (false, Ok(v)) => Bound::Int(v),
+            (true, Ok(v)) => Bound::Int(-v),
+            _ => self.large_integer(negative, value),
+        }
+    }
+
+    #[cold]
+    fn large_integer(&mut self, negative: bool, value: u64) -> Bound {
+        if !negative {
+            return self.other(ValueRef::UInt(value));
+        }
+        if value == i64::MIN.unsigned_abs() {
+            return Bound::Int(i64::MIN);
+        }
+        let d = Decimal::parse_prefix(value.to_string().as_bytes()).value;
+        self.other(ValueRef::Decimal(d.neg()))
+    }
+
+    #[inline]
     fn bytes(&mut self, b: &[u8]) -> Bound {
         let start = self.arena.len() as u32;
         self.arena.extend_from_slice(b);
@@ -169,9 +213,9 @@ impl Params {
     fn literal(&mut self, lit: &Lit<'_>, checkpoint: &dyn Checkpoint) -> Result<Bound, SqlError> {
         let start = self.arena.len() as u32;
         let value = match lit {
-            Lit::Null => ValueRef::Null,
+            Lit::Null => return Ok(Bound::Null),
             Lit::Bool(b) => return Ok(Bound::Bool(*b)),
-            Lit::Int { negative, value } => return Ok(Bound::Value(integer(*negative, *value))),
+            Lit::Int { negative, value } => return Ok(self.integer(*negative, *value)),
             Lit::Decimal { negative, text } => {
                 let d = Decimal::parse_prefix(text).value;
                 ValueRef::Decimal(if *negative { d.neg() } else { d })
@@ -202,13 +246,15 @@ impl Params {
                 return Ok(self.binary(&bytes));
             }
         };
-        Ok(Bound::Value(value))
+        Ok(self.other(value))
     }
 
     #[inline]
     fn resolve(&self, bound: Bound) -> ValueRef<'_> {
         match bound {
-            Bound::Value(v) => v,
+            Bound::Int(v) => ValueRef::Int(v),
+            Bound::Null => ValueRef::Null,
+            Bound::Other(n) => self.others[n as usize],
             Bound::Bool(b) => ValueRef::Int(i64::from(b)),
             Bound::Bytes { start, len } | Bound::Binary { start, len } => {
                 ValueRef::Bytes(&self.arena[start as usize..(start + len) as usize])
@@ -282,21 +328,8 @@ impl Params {
     pub fn memory(&self) -> usize {
         self.arena.capacity()
             + self.members.capacity() * size_of::<Bound>()
+            + self.others.capacity() * size_of::<ValueRef<'_>>()
             + self.slots.capacity() * size_of::<SlotValue>()
             + self.markers.capacity()
-    }
-}
-
-/// The integer with this sign and absolute value.
-fn integer(negative: bool, value: u64) -> ValueRef<'static> {
-    match (negative, i64::try_from(value)) {
-        (false, Ok(v)) => ValueRef::Int(v),
-        (false, Err(_)) => ValueRef::UInt(value),
-        (true, Ok(v)) => ValueRef::Int(-v),
-        (true, Err(_)) if value == i64::MIN.unsigned_abs() => ValueRef::Int(i64::MIN),
-        (true, Err(_)) => {
-            let d = Decimal::parse_prefix(value.to_string().as_bytes()).value;
-            ValueRef::Decimal(d.neg())
-        }
     }
 }
