@@ -70,11 +70,13 @@ fn mark(funcs: &dyn FuncSet, e: &mut Expr) {
 fn is_computed(e: &Expr) -> bool {
     use ExprKind::{Arith, Call, Cast, Const, Extract, IntervalArith, Param, TimestampDiff};
     let exact = |e: &Expr| matches!(e.ty.class(), Class::Int | Class::Decimal);
-    let number = e.ty.class().is_number();
+    let (number, temporal) = (e.ty.class().is_number(), e.ty.class().is_temporal());
     match &e.kind {
         _ if matches!(e.ty.class(), Class::Json | Class::Null) => false,
         Call { .. } | IntervalArith { .. } | Extract { .. } | TimestampDiff { .. } => true,
         Cast { expr, .. } if number && expr.ty.class() == Class::String => true,
+        // The text is parsed.
+        Cast { expr, .. } if temporal && expr.ty.class() == Class::String => true,
         Cast { expr, .. } => !matches!(expr.kind, Const(_) | Param(_)),
         Arith(ArithOp::Div | ArithOp::IntDiv | ArithOp::Mod, _) => true,
         Arith(_, sides) => !sides.iter().all(exact),

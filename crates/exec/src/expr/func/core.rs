@@ -60,18 +60,25 @@ pub(super) static FUNCS: &[Func] = &[
 /// One that the statement has checked before its first row has warned there.
 fn eval_computed_once<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {
     let e = &args[0];
-    let id = std::ptr::from_ref(e) as usize;
-    let known = &cx.st.lists.constants;
-    if let Some(value) = known.borrow().as_ref().and_then(|all| all.get(&id)) {
-        return Ok(EvalCx::owned(value.clone()));
+    if let Some(value) = known_constant(cx, e) {
+        return Ok(value);
     }
     let value = match ty.origin {
         TextOrigin::Checked => EvalCx::owned(cx.silently(|cx| cx.val(e).map(Val::into_value))?),
         _ => cx.val(e)?,
     };
-    let mut known = known.borrow_mut();
+    let mut known = cx.st.lists.constants.borrow_mut();
+    let id = std::ptr::from_ref(e) as usize;
     known.get_or_insert_default().insert(id, value.to_value());
     Ok(value)
+}
+
+/// The value of a constant that this execution has computed already.
+pub(crate) fn known_constant<'a>(cx: &EvalCx<'a>, e: &Expr) -> Option<Val<'a>> {
+    let id = std::ptr::from_ref(e) as usize;
+    let known = cx.st.lists.constants.borrow();
+    let value = known.as_ref()?.get(&id)?;
+    Some(EvalCx::owned(value.clone()))
 }
 
 /// Whether a comparison of a column with a literal holds for any value of the column's type.

@@ -37,6 +37,7 @@ use nfold_types::SqlError;
 use rustc_hash::FxHashMap;
 
 pub use builtin::Func;
+pub(crate) use core::known_constant;
 pub(crate) use json::{DocumentParts, document as json_document};
 pub(crate) use numeric::number_among_times;
 

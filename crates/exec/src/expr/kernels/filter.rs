@@ -385,6 +385,7 @@ impl<'a> Compiler<'_, 'a> {
                 let members = list.iter().map(|(kind, member)| match member.kind {
                     _ if *kind != CmpKind::Int => None,
                     ExprKind::Const(_) | ExprKind::Param(_) => cx.val(member).ok(),
+                    _ if is_constant(member) => constant(cx, member),
                     _ => None,
                 });
                 self.list(expr, members, *negated)

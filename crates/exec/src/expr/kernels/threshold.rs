@@ -1,12 +1,14 @@
 //! Constants compared with a column of fixed width, as integers that sort like the column's values.
 
 use nfold_plan::expr::{Class, CmpKind, Expr, ExprKind};
+use nfold_plan::func::{COMPUTED_ONCE, FuncSet};
 use nfold_sql::ast::BinaryOp;
 use nfold_types::row::{OrderedField, RowLayout, UnscaledField};
 use nfold_types::{CollationId, ColumnType, DateTime, TypeKind};
 
 use crate::expr::eval::compare::{beside, comparable, date_side, refuse_no_date};
 use crate::expr::eval::{EvalCx, Val, convert};
+use crate::expr::func::{Builtins, known_constant};
 
 /// A column that is read as an integer; see the two kinds of field.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -159,20 +161,33 @@ pub(super) fn is_exact_number(v: &Val<'_>) -> bool {
 /// The value of a constant expression without side effects. `None` if it has one, fails, or is
 /// NULL.
 pub(super) fn constant<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Option<Val<'a>> {
-    let pure = |e: &Expr| {
-        matches!(
-            e.kind,
-            ExprKind::Const(_)
-                | ExprKind::Param(_)
-                | ExprKind::Neg(_)
-                | ExprKind::Arith(..)
-                | ExprKind::Cast { .. }
-                | ExprKind::Collate(_)
-                | ExprKind::IntervalArith { .. }
-        )
+    let value = match computed_once(e) {
+        // Its value may stay for the whole execution, so only the evaluator computes it with its
+        // warnings.
+        Some(computed) => known_constant(cx, computed).map_or_else(|| cx.val(computed), Ok),
+        None if e.any(&mut |e| !is_pure(e)) => return None,
+        None => cx.val(e),
     };
-    if e.any(&mut |e| !pure(e)) {
-        return None;
+    value.ok().filter(|v| !v.is_null())
+}
+
+/// The expression that the planner has marked to be computed once in an execution.
+fn computed_once(e: &Expr) -> Option<&Expr> {
+    match &e.kind {
+        ExprKind::Call { func, args } if Builtins.get(*func).name == COMPUTED_ONCE => args.first(),
+        _ => None,
     }
-    cx.val(e).ok().filter(|v| !v.is_null())
+}
+
+fn is_pure(e: &Expr) -> bool {
+    matches!(
+        e.kind,
+        ExprKind::Const(_)
+            | ExprKind::Param(_)
+            | ExprKind::Neg(_)
+            | ExprKind::Arith(..)
+            | ExprKind::Cast { .. }
+            | ExprKind::Collate(_)
+            | ExprKind::IntervalArith { .. }
+    )
 }
