@@ -67,6 +67,8 @@ pub(crate) struct Runtime<'s> {
     pub found_rows: Cell<Option<u64>>,
     /// The number of rows that the engine has returned.
     pub examined: Cell<u64>,
+    /// The number of rows read from computed tables, such as derived tables.
+    pub computed_read: Cell<u64>,
     pub working: Working,
     pub shared: SharedRows,
     /// EXPLAIN ANALYZE: the measurements of the operators.
@@ -128,6 +130,7 @@ impl<'s> Runtime<'s> {
             strict: Cell::new(false),
             found_rows: Cell::new(None),
             examined: Cell::new(0),
+            computed_read: Cell::new(0),
             working: Working::default(),
             shared: SharedRows::default(),
             profile: None,
@@ -307,6 +310,16 @@ impl<'s> Runtime<'s> {
                 return Ok((more, read as u64));
             }
         }
+    }
+
+    /// Counts rows that are read from a computed table.
+    pub fn count_computed(&self, rows: u64) {
+        self.computed_read.set(self.computed_read.get() + rows);
+    }
+
+    /// The number of rows read from tables and from computed tables.
+    pub fn rows_read(&self) -> u64 {
+        self.examined.get() + self.computed_read.get()
     }
 
     /// Counts a temporary table of MySQL's: `written` rows are written to it, and then it is

@@ -330,13 +330,13 @@ impl<'r, 's> BlockSubqueries<'r, 's> {
         frames.push(cx.rows);
         let mut rows = kept.rows.take();
         rows.clear();
-        let before = self.rt.examined.get();
+        let before = self.rt.rows_read();
         let found = self.fill(cx, (sub, &kept.query), use_as, &frames, &mut rows);
         kept.rows.replace(rows);
         found?;
         kept.known.set(!sub.correlated);
         if let Some(decorrelated) = &kept.decorrelated {
-            let read = self.rt.examined.get() - before + 1;
+            let read = self.rt.rows_read() - before + 1;
             decorrelated.spent.set(decorrelated.spent.get() + read);
             decorrelated.runs.set(decorrelated.runs.get() + 1);
         }
@@ -607,9 +607,9 @@ impl BlockSubqueries<'_, '_> {
         if looks && let Some(value) = results.borrow_mut().get(&key) {
             return Ok(owned(value));
         }
-        let (warned, read) = (self.rt.warnings.borrow().total(), self.rt.examined.get());
+        let (warned, read) = (self.rt.warnings.borrow().total(), self.rt.rows_read());
         let value = self.computed(cx, index, use_as)?;
-        let read = self.rt.examined.get() - read;
+        let read = self.rt.rows_read() - read;
         let mut results = results.borrow_mut();
         results.count(read);
         // A run that warns is repeated for each row.

@@ -223,13 +223,16 @@ impl StepCx<'_, '_> {
             return Ok(false);
         };
         self.rt.tick()?;
-        while out.len() < BATCH_ROWS && out.bytes() < PIECE_BYTES {
-            let Some((_, image)) = rows.next(self.rt)? else {
-                return Ok(false);
-            };
-            self.rt.copy_row(image, out)?;
+        let before = out.len();
+        let mut more = true;
+        while more && out.len() < BATCH_ROWS && out.bytes() < PIECE_BYTES {
+            match rows.next(self.rt)? {
+                Some((_, image)) => self.rt.copy_row(image, out)?,
+                None => more = false,
+            }
         }
-        Ok(true)
+        self.rt.count_computed((out.len() - before) as u64);
+        Ok(more)
     }
 
     /// Computes and stores the rows of slot `table`.
@@ -287,6 +290,7 @@ impl StepCx<'_, '_> {
         let mut rows = self.shared_rows(table, number)?;
         while let Some((_, image)) = rows.next(self.rt)? {
             self.rt.tick()?;
+            self.rt.count_computed(1);
             push(image)?;
         }
         Ok(())
