@@ -6,6 +6,8 @@
 //!   a.id = b.k AND a.x = 1 OR a.id = b.k AND a.x = 2 AND b.x > 3
 //!     ─▶  a.id = b.k  AND  (a.x = 1 OR a.x = 2 AND b.x > 3)  AND  (a.x = 1 OR a.x = 2)
 //! ```
+//!
+//! In a correlated subquery the columns of the enclosing query count as another table.
 
 use crate::logical::context::PlanCx;
 use crate::logical::expr::{Expr, ExprKind, ExprType};
@@ -18,7 +20,9 @@ const BRANCHES_MAX: usize = 64;
 /// Extracts the shared conditions of each OR in the WHERE of `block`, and adds what the OR implies
 /// for single tables.
 pub(super) fn take_apart(cx: &PlanCx<'_>, block: &mut Block) {
-    if block.tables.len() < 2 {
+    // The shared equalities of a correlated subquery are those by which it is decorrelated.
+    let joins = |e: &Expr| matches!(e.kind, ExprKind::Or(_)) && e.any(&mut names_outer);
+    if block.tables.len() < 2 && !block.conditions.iter().any(joins) {
         return;
     }
     let mut added = Vec::new();
@@ -38,6 +42,10 @@ pub(super) fn take_apart(cx: &PlanCx<'_>, block: &mut Block) {
         }
     }
     block.conditions.append(&mut added);
+}
+
+fn names_outer(e: &Expr) -> bool {
+    matches!(e.kind, ExprKind::Outer { .. })
 }
 
 fn conjuncts(e: Expr) -> Vec<Expr> {
