@@ -27,14 +27,15 @@ use std::cell::Cell;
 use nfold_plan::expr::{Expr, ExprType};
 use nfold_plan::query::{QueryBody, QueryPlan};
 use nfold_sql::ast::SetOp;
-use nfold_types::SqlError;
 use nfold_types::row::RowLayout;
+use nfold_types::{SqlError, TypeKind};
 
 use crate::env::RowSink;
 use crate::env::batch::POOLED_BYTES;
 use crate::expr::eval::tuple;
 use crate::expr::eval::tuple::KeyMaker;
 use crate::expr::eval::{EvalCx, NoSubqueries, RowCounts, RowRef, Val};
+use crate::operators::copied_row::RowCopier;
 use crate::operators::distinct::Distinct;
 use crate::operators::output;
 use crate::operators::row_out::{Limits, RowOut, give_sorted, projected, values_of};
@@ -77,6 +78,7 @@ impl CachedQuery {
         let mut exec = self.take(rt, q)?;
         let mut out = Images {
             layout,
+            copier: RowCopier::default(),
             image: std::mem::take(&mut exec.image),
             push,
         };
@@ -212,16 +214,30 @@ impl QueryExec {
 /// Converts result rows to row images.
 struct Images<'o> {
     layout: &'o RowLayout,
+    copier: RowCopier,
     image: Vec<u8>,
     push: &'o mut dyn FnMut(&[u8]) -> Result<(), SqlError>,
 }
 
 impl RowOut for Images<'_> {
     fn row<'a>(&mut self, cx: &EvalCx<'a>, select: &'a [Expr]) -> Result<bool, SqlError> {
-        let values = values_of(cx, select)?;
         self.image.clear();
-        tuple::encode_row(self.layout, &values, &mut self.image)?;
+        let value = |n: usize| cx.val(&select[n]);
+        let copier = &mut self.copier;
+        if !copier.append(cx, select, self.layout, value, &mut self.image)? {
+            let values = values_of(cx, select)?;
+            tuple::encode_row(self.layout, &values, &mut self.image)?;
+        }
         (self.push)(&self.image)?;
+        Ok(true)
+    }
+
+    fn takes_images(&self, layout: &RowLayout) -> bool {
+        self.layout.columns() == layout.columns()
+    }
+
+    fn image(&mut self, image: &[u8]) -> Result<bool, SqlError> {
+        (self.push)(image)?;
         Ok(true)
     }
 }
@@ -308,7 +324,12 @@ impl SetExec {
         let state = rt.state(&NoSubqueries);
         let counting = counts_all(q);
         let seen = Cell::new(0u64);
+        let as_images = limits.is_none() && out.takes_images(layout);
         let mut give = |image: &[u8]| -> Result<bool, SqlError> {
+            if as_images {
+                seen.set(seen.get() + 1);
+                return out.image(image);
+            }
             let rows = [RowRef {
                 layout,
                 image: Some(image),
@@ -395,29 +416,55 @@ struct SetOut<'o, 's> {
     layout: &'o RowLayout,
     unique: &'o KeyMaker,
     distinct: Option<Distinct>,
+    /// Whether equal rows have equal images, so that the image is the key of a distinct row.
+    identical: bool,
+    copier: RowCopier,
     image: &'o mut Vec<u8>,
     rows: &'o mut dyn FnMut(&[u8]) -> Result<bool, SqlError>,
 }
 
 impl RowOut for SetOut<'_, '_> {
     fn row<'a>(&mut self, cx: &EvalCx<'a>, select: &'a [Expr]) -> Result<bool, SqlError> {
-        let mut values: smallvec::SmallVec<[Val<'a>; 4]> = smallvec::SmallVec::new();
-        for (e, ty) in select.iter().zip(self.types) {
-            values.push(tuple::kept(cx, e, ty)?);
+        self.image.clear();
+        let value = |n: usize| tuple::kept(cx, &select[n], &self.types[n]);
+        let by_image = self.distinct.is_none() || self.identical;
+        let copier = &mut self.copier;
+        if !(by_image && copier.append(cx, select, self.layout, value, self.image)?) {
+            let mut values: smallvec::SmallVec<[Val<'a>; 4]> = smallvec::SmallVec::new();
+            for (e, ty) in select.iter().zip(self.types) {
+                values.push(tuple::kept(cx, e, ty)?);
+            }
+            if let Some(seen) = self.distinct.as_mut().filter(|_| !self.identical)
+                && !seen.is_new(
+                    self.rt,
+                    |key| self.unique.push_all(&values, key),
+                    |out| tuple::encode_row(self.layout, &values, out),
+                )?
+            {
+                return Ok(true);
+            }
+            tuple::encode_row(self.layout, &values, self.image)?;
         }
-        if let Some(seen) = &mut self.distinct
-            && !seen.is_new(
-                self.rt,
-                |key| self.unique.push_all(&values, key),
-                |out| tuple::encode_row(self.layout, &values, out),
-            )?
+        let image = &*self.image;
+        let append = |out: &mut Vec<u8>| {
+            out.extend_from_slice(image);
+            Ok(())
+        };
+        if let Some(seen) = self.distinct.as_mut().filter(|_| self.identical)
+            && !seen.is_new(self.rt, append, append)?
         {
             return Ok(true);
         }
-        self.image.clear();
-        tuple::encode_row(self.layout, &values, self.image)?;
         (self.rows)(self.image)
     }
+}
+
+/// Whether two rows of these columns are equal exactly if their images are.
+fn are_identical_if_equal(layout: &RowLayout) -> bool {
+    use TypeKind::{BigInt, Date, DateTime, Decimal, Time};
+    let exact =
+        |kind: &TypeKind| matches!(kind, BigInt | Date | DateTime(_) | Decimal { .. } | Time(_));
+    layout.columns().iter().all(|column| exact(&column.ty.kind))
 }
 
 /// Produces the rows of a set operation or of VALUES, as images of its own types.
@@ -448,6 +495,8 @@ impl Operands<'_, '_> {
             layout: self.layout,
             unique: self.unique,
             distinct: None,
+            identical: are_identical_if_equal(self.layout),
+            copier: RowCopier::default(),
             image: self.image,
             rows: &mut watched,
         };

@@ -4,6 +4,7 @@
 pub(crate) mod aggregate;
 pub(crate) mod cells;
 pub(crate) mod column_values;
+pub(crate) mod copied_row;
 pub(crate) mod distinct;
 pub(crate) mod group;
 pub(crate) mod hash;

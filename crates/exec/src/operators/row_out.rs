@@ -3,6 +3,7 @@
 use nfold_plan::expr::{ColumnAt, Expr, ExprKind};
 use nfold_plan::query::{Block, LimitPlan};
 use nfold_types::SqlError;
+use nfold_types::row::RowLayout;
 use smallvec::SmallVec;
 
 use super::sort::Sorter;
@@ -14,6 +15,16 @@ use crate::runtime::Runtime;
 /// more rows.
 pub(crate) trait RowOut {
     fn row<'a>(&mut self, cx: &EvalCx<'a>, select: &'a [Expr]) -> Result<bool, SqlError>;
+
+    /// Whether it takes the images of rows in this layout as they are ([`Self::image`]).
+    fn takes_images(&self, _layout: &RowLayout) -> bool {
+        false
+    }
+
+    /// Takes the image of a row. Returns as [`Self::row`].
+    fn image(&mut self, _image: &[u8]) -> Result<bool, SqlError> {
+        Ok(true)
+    }
 
     /// Reports a row that OFFSET has skipped.
     fn skip(&mut self) {}

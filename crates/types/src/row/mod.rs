@@ -42,12 +42,14 @@
 //! # Cost
 //! Reading allocates nothing and writes nothing shared. The layout is immutable.
 
+mod copied;
 mod digits;
 mod encoder;
 pub(crate) mod field;
 mod image;
 mod ordered;
 
+pub use copied::{Field, FieldCopy};
 pub use encoder::{General, RowEncoder};
 pub use image::Image;
 pub use ordered::{OrderedField, UnscaledField};
