@@ -34,6 +34,8 @@ const WRITE_BYTES: usize = 256 << 10;
 const READ_AHEAD: usize = 31;
 const HEAD: usize = 12;
 const NO_ROW: u32 = u32::MAX;
+/// The number of rows of a hash among which an equal row is searched.
+const RECENT_ROWS: usize = 4;
 
 /// Numbers that are found by their hashes. Hashes are added first and looked up afterwards.
 ///
@@ -263,6 +265,16 @@ impl HashTable {
             }
         }
         Ok(false)
+    }
+
+    /// Whether one of the latest rows in memory with this hash is one that `known` accepts.
+    pub fn has_recent(&mut self, hash: u64, known: impl Fn(&[u8]) -> bool) -> bool {
+        if self.sorter.is_some() {
+            return false;
+        }
+        self.by_hash.update();
+        let mut recent = self.by_hash.find(hash).take(RECENT_ROWS);
+        recent.any(|n| known(self.rows.row(n as usize)))
     }
 
     /// Calls `f` with all rows, in any order.

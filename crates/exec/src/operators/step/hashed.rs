@@ -10,6 +10,7 @@ use std::time::Instant;
 use nfold_plan::expr::{CmpKind, Expr, ExprKind};
 use nfold_plan::query::{AccessKind, HashKey, JoinStep, JoinType};
 use nfold_sql::ast::BinaryOp;
+use nfold_types::row::RowLayout;
 use nfold_types::{Checkpoint, SqlError};
 
 use super::integer_keys::IntegerKeys;
@@ -215,6 +216,9 @@ impl StepCx<'_, '_> {
     /// is empty, so that the join has no rows.
     #[inline(never)]
     pub fn finds_empty_side(&self, steps: &mut [StepExec]) -> Result<bool, SqlError> {
+        if self.block.joins[0].builds_early && !self.read_ahead(steps)? {
+            return Ok(true);
+        }
         for (position, step) in self.block.joins.iter().enumerate() {
             let me = &mut steps[position];
             if !step.builds_early || !matches!(me.lookup, Lookup::Hash(_)) {
@@ -240,6 +244,17 @@ impl StepCx<'_, '_> {
         Ok(false)
     }
 
+    /// Reads the first batch of the first step for the second one. Returns whether it has a row.
+    fn read_ahead(&self, steps: &mut [StepExec]) -> Result<bool, SqlError> {
+        let (first, rest) = steps.split_at_mut(1);
+        let me = &mut rest[0];
+        let mut outer = std::mem::take(&mut me.outer);
+        let more = self.next(first, 0, &mut outer);
+        (me.outer, me.outer_at) = (outer, 0);
+        me.outer_done = !more?;
+        Ok(!me.outer.is_empty())
+    }
+
     /// Reads the table's rows into the hash table.
     fn build(&self, me: &mut StepExec, step: &JoinStep, keys: &[HashKey]) -> Result<(), SqlError> {
         let Lookup::Hash(table) = &mut me.lookup else {
@@ -255,6 +270,8 @@ impl StepCx<'_, '_> {
             join_keys: &mut me.join_keys,
             whole: Vec::new(),
             has_ids: slot.has_ids,
+            distinct: self.distinct_columns(step, keys),
+            layout: slot.layout(),
         };
         match (&mut me.reader, &access.kind) {
             (Some(reader), AccessKind::Hash { build, .. }) => {
@@ -307,6 +324,30 @@ impl StepCx<'_, '_> {
         table.finish(self.rt)
     }
 
+    /// The columns by which the rows of a semi or anti join's hash table are distinct: those that
+    /// the block reads. `None`: equal rows are not worth a search, as the first candidate decides.
+    fn distinct_columns(&self, step: &JoinStep, keys: &[HashKey]) -> Option<Vec<usize>> {
+        let is_key = |e: &Expr| match &e.kind {
+            ExprKind::Compare { op, sides, .. } => {
+                let [a, b] = &**sides;
+                let same = |key: &HashKey| {
+                    (a, b) == (&key.inner, &key.outer) || (a, b) == (&key.outer, &key.inner)
+                };
+                *op == BinaryOp::Eq && keys.iter().any(same)
+            }
+            _ => false,
+        };
+        let decides = matches!(step.kind, JoinType::Semi | JoinType::Anti);
+        let slot = &self.slots[step.table];
+        if !decides || slot.has_ids || step.on.iter().all(is_key) {
+            return None;
+        }
+        let used = self.block.tables[step.table].used.iter().enumerate();
+        used.filter(|(_, used)| **used)
+            .map(|(column, _)| slot.ordinal(column))
+            .collect()
+    }
+
     /// Joins outer rows of the current lookup with their candidates in a plain hash table, until
     /// the batch is full.
     pub(super) fn join_hashed(
@@ -328,11 +369,13 @@ impl StepCx<'_, '_> {
             candidate,
             matched,
             join_keys,
+            filter_kernel,
             ..
         } = me
         else {
             return Ok(());
         };
+        let mut kernel = filter_kernel.as_deref_mut();
         let (outer, implied) = (&*outer, join_keys.implied);
         let keeps_unmatched = matches!(step.kind, JoinType::Left | JoinType::Anti);
         let mut rows = self.empty_rows();
@@ -363,7 +406,13 @@ impl StepCx<'_, '_> {
                 if step.kind == JoinType::Anti {
                     break;
                 }
-                if passes_others(&cx, &step.filter, implied.filter)? {
+                let passes = match &mut kernel {
+                    Some(kernel) if implied.filter == 0 => {
+                        kernel.passes_filter(self, step, &cx, image)?
+                    }
+                    _ => passes_others(&cx, &step.filter, implied.filter)?,
+                };
+                if passes {
                     for p in 0..position {
                         out.push_of(outer, *outer_at, p);
                     }
@@ -412,6 +461,9 @@ struct Adder<'t> {
     /// A buffer for a row with its id.
     whole: Vec<u8>,
     has_ids: bool,
+    /// See [`StepCx::distinct_columns`].
+    distinct: Option<Vec<usize>>,
+    layout: &'t RowLayout,
 }
 
 impl<'t> Adder<'t> {
@@ -429,6 +481,17 @@ impl<'t> Adder<'t> {
         let Some(hash) = self.join_keys.inner(cx, self.keys, image)? else {
             return Ok(());
         };
+        if let Some(columns) = &self.distinct {
+            let layout = self.layout;
+            let equal = |row: &[u8], &column: &usize| {
+                matches!((layout.raw(row, column), layout.raw(image, column)),
+                    (Ok(a), Ok(b)) if a == b)
+            };
+            let known = |row: &[u8]| columns.iter().all(|column| equal(row, column));
+            if self.table.has_recent(hash, known) {
+                return Ok(());
+            }
+        }
         if !self.has_ids {
             return self.table.push(rt, hash, image);
         }

@@ -115,6 +115,8 @@ pub(crate) struct StepExec {
     /// The rows of a derived table or view in the first step, or of a JSON_TABLE.
     made: Option<SpoolRows>,
     kernel: Kernel,
+    /// Of a later step: its filter, compiled.
+    filter_kernel: Option<Box<Kernel>>,
 }
 
 /// Lookups that are replaced by a hash table when they have cost too much
@@ -129,7 +131,8 @@ struct Switch {
     hashed: bool,
 }
 
-/// The compiled conditions of the first step, or of the build side of a hash join.
+/// The compiled conditions of the first step, of the build side of a hash join, or of the rows that
+/// a later step finds.
 #[derive(Default)]
 struct Kernel {
     /// The number of rows that the evaluator has tested.
@@ -168,6 +171,40 @@ impl Kernel {
         }
         let evaluate = |n: usize| Ok(cx.bool(&conditions[n])? == Some(true));
         self.filter.passes(layout, image, evaluate)
+    }
+}
+
+impl Kernel {
+    /// Whether the joined row of `cx` passes the filter of `step`, whose table has the row `image`.
+    #[inline]
+    fn passes_filter<'a>(
+        &mut self,
+        step_cx: &StepCx<'_, '_>,
+        step: &'a JoinStep,
+        cx: &EvalCx<'a>,
+        image: &[u8],
+    ) -> Result<bool, SqlError> {
+        if self.compiled.is_none() {
+            self.evaluated += 1;
+            if self.evaluated < COMPILE_AFTER {
+                return cx.passes(&step.filter);
+            }
+            self.compile(step_cx, step.table, &step.filter);
+        }
+        let layout = step_cx.slots[step.table].layout();
+        self.passes(cx, layout, image, &step.filter)
+    }
+
+    /// Prepares for the next execution.
+    fn reset(&mut self) {
+        (self.evaluated, self.compiled) = (0, None);
+    }
+
+    /// Frees unusually large memory.
+    fn release(&mut self) {
+        if self.compiled.is_some() {
+            self.filter.clear();
+        }
     }
 }
 
@@ -249,6 +286,8 @@ impl StepExec {
             next_row: 0,
             made: None,
             kernel: Kernel::default(),
+            filter_kernel: (position > 0 && !step.filter.is_empty() && step.nested_join.is_none())
+                .then(Box::default),
         })
     }
 
@@ -260,15 +299,18 @@ impl StepExec {
         };
         let reader = self.reader.as_ref().map_or(0, TableReader::memory);
         let read = self.inner.memory() + self.looking.memory() + reader;
-        self.outer.memory() + read + hash + self.kernel.filter.memory() + self.join_keys.memory()
+        let filter = self.filter_kernel.as_ref().map_or(0, |k| k.filter.memory());
+        let kernels = self.kernel.filter.memory() + filter;
+        self.outer.memory() + read + hash + kernels + self.join_keys.memory()
     }
 
     /// Called after an execution: closes files, and frees unusually large memory.
     pub fn release(&mut self) {
         (self.made, self.swapped) = (None, None);
         self.outer.release();
-        if self.kernel.compiled.is_some() {
-            self.kernel.filter.clear();
+        self.kernel.release();
+        if let Some(kernel) = &mut self.filter_kernel {
+            kernel.release();
         }
         if self.inner.memory() > POOLED_BYTES {
             self.inner = RowBatch::new();
@@ -332,7 +374,10 @@ impl StepExec {
         (self.matched, self.exact, self.started) = (false, true, false);
         self.found.fill(false);
         (self.made, self.more) = (None, MoreCandidates::No);
-        (self.kernel.evaluated, self.kernel.compiled) = (0, None);
+        self.kernel.reset();
+        if let Some(kernel) = &mut self.filter_kernel {
+            kernel.reset();
+        }
         if let Some(kept) = &mut self.kept {
             kept.clear();
         }
@@ -626,7 +671,10 @@ impl<'r> StepCx<'r, '_> {
                 break;
             }
             if nested_outer::end_nested_joins(&cx, step, &mut me.found)?
-                && cx.passes(&step.filter)?
+                && match &mut me.filter_kernel {
+                    Some(kernel) => kernel.passes_filter(self, step, &cx, image)?,
+                    None => cx.passes(&step.filter)?,
+                }
             {
                 for p in 0..position {
                     out.push_of(&me.outer, me.outer_at, p);

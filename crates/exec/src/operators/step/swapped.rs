@@ -104,15 +104,19 @@ impl StepCx<'_, '_> {
         let me = &mut rest[0];
         me.swapping = Swapping::Decided;
         let mut all = Batch::new(position);
-        let mut fits = true;
-        while fits && !me.outer_done {
-            me.outer_done = !self.next(before, position - 1, &mut me.outer)?;
-            for i in 0..me.outer.len() {
+        let append = |all: &mut Batch, some: &Batch| {
+            for i in 0..some.len() {
                 for p in 0..position {
-                    all.push_of(&me.outer, i, p);
+                    all.push_of(some, i, p);
                 }
             }
-            fits = all.len() <= rows_max && all.memory() <= bytes_max;
+            all.len() <= rows_max && all.memory() <= bytes_max
+        };
+        // The first batch may have been read ahead.
+        let mut fits = append(&mut all, &me.outer);
+        while fits && !me.outer_done {
+            me.outer_done = !self.next(before, position - 1, &mut me.outer)?;
+            fits = append(&mut all, &me.outer);
         }
         me.outer = all;
         (me.outer_at, me.group_start, me.group_end) = (0, 0, 0);
