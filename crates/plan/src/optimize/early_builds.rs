@@ -5,9 +5,11 @@
 //!   sales JOIN store ON ..  WHERE store.name = 'x'
 //!     store is read first; if it has no such row, sales is not read
 //! ```
+//!
+//! If the first table of the join is as small, its first rows are read before these hash tables.
 
 use crate::logical::expr::Expr;
-use crate::physical::{Access, AccessKind, Block, JoinStep, TableSource};
+use crate::physical::{Access, AccessKind, Block, JoinStep, SCAN_ROW_COST, TableSource};
 
 /// The minimum cost of a join, in microseconds, and the maximum share of it that building one of
 /// the hash tables costs.
@@ -39,4 +41,11 @@ pub(super) fn build_early(
     } else if let Some(other) = step.alternative.take_if(|other| fits(&other.access)) {
         (step.builds_early, step.access) = (true, other.access);
     }
+}
+
+/// Lets the first step read its first rows before such hash tables are built, if that costs less
+/// than any of them: it may have no row that passes. `build_cost` is the cost of the cheapest one.
+pub(super) fn read_first(step: &mut JoinStep, build_cost: f64, is_silent: &dyn Fn(&Expr) -> bool) {
+    let cheap = step.rows * SCAN_ROW_COST <= build_cost;
+    step.builds_early = cheap && !step.filter.is_empty() && step.filter.iter().all(is_silent);
 }

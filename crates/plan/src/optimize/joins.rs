@@ -43,9 +43,11 @@ const LIMITED_ROWS: f64 = 100.0;
 const DERIVED_ROWS: f64 = 100.0;
 /// Assumed number of rows of a JSON_TABLE, as in MySQL.
 const DOCUMENT_ROWS: f64 = 2.0;
-/// The cost, in microseconds, from which the estimates of a statement depend on the values of
-/// literals: it is much more than that of another plan for other values.
+/// The cost of reading a table, and of a join, in microseconds, from which the estimates of a
+/// statement depend on the values of literals: it is much more than that of another plan for other
+/// values.
 const COSTLY: f64 = 5_000.0;
+const COSTLY_JOIN: f64 = 2_500.0;
 /// The maximum length of a list parameter in estimates. The plan serves shorter lists as well, and
 /// not using an index because of a long list costs far more than using it in vain.
 pub(super) const LIST_ROWS_MAX: usize = 16;
@@ -95,6 +97,8 @@ pub(super) struct JoinGraph {
     pub limited: bool,
     /// Whether the first joined row is enough (EXISTS).
     pub first_row: bool,
+    /// Whether an enclosing query is planned by the estimated number of rows.
+    pub nested: bool,
 }
 
 /// Chooses the join order and the access paths of `block`, and assigns each condition to a step.
@@ -107,6 +111,7 @@ pub(super) fn join_tables(cx: &PlanCx<'_>, block: &mut Block, graph: JoinGraph) 
         straight_joins,
         limited,
         first_row,
+        nested,
     } = graph;
     let of_no_row = |e: &Expr, block: &Block| slots_of(e, block) == 0 && !is_volatile(cx.funcs, e);
     let (constant, mut pending): (Vec<Expr>, Vec<Expr>) =
@@ -141,12 +146,18 @@ pub(super) fn join_tables(cx: &PlanCx<'_>, block: &mut Block, graph: JoinGraph) 
     };
     let estimates = cx.trace.map(|_| placer.trace_tables());
     let order = placer.order(straight, first_row);
+    let rows = match block.tables.len() {
+        0 => None,
+        1 => nested.then(|| placer.relations()[0].passing),
+        _ => Some(order.rows),
+    };
     let derived = block.tables.iter().map(|slot| match &slot.source {
         TableSource::Derived(q) => q.cost(),
         _ => 0.0,
     });
     let mut cost = order.cost + derived.sum::<f64>();
     let mut steps: Vec<JoinStep> = Vec::with_capacity(order.steps.len());
+    let mut early_cost = f64::MAX;
     for joined in order.steps {
         let mut step = placer.step_for(joined);
         // A table that may become the outer side of its join is not small.
@@ -155,9 +166,16 @@ pub(super) fn join_tables(cx: &PlanCx<'_>, block: &mut Block, graph: JoinGraph) 
         {
             let is_silent = |e: &Expr| filters_build_side(cx, e);
             early_builds::build_early(block, &mut step, build, cost, &is_silent);
+            if step.builds_early {
+                early_cost = early_cost.min(build);
+            }
         }
         placer.place(&mut step);
         steps.push(step);
+    }
+    if let Some(first) = steps.first_mut().filter(|_| early_cost < f64::MAX) {
+        let is_silent = |e: &Expr| filters_build_side(cx, e);
+        early_builds::read_first(first, early_cost, &is_silent);
     }
     let mut pending = placer.pending;
     let considered = placer.considered;
@@ -174,7 +192,7 @@ pub(super) fn join_tables(cx: &PlanCx<'_>, block: &mut Block, graph: JoinGraph) 
     if let [only] = steps.as_slice() {
         cost += only.rows * SCAN_ROW_COST;
     }
-    (block.joins, block.cost) = (steps, cost);
+    (block.joins, block.cost, block.rows) = (steps, cost, rows);
     first_conditions::move_equalities(cx, block);
     subquery::silence_lookups(block, limited);
     block.row_by_row = reads_assigned_var(block);
@@ -278,7 +296,7 @@ impl Placer<'_> {
             false => self.search(relations, &sources).cheapest(None),
         };
         let mut whole = best(&relations);
-        if whole.cost >= COSTLY && self.histograms.may_tell_more() {
+        if whole.cost >= COSTLY_JOIN && self.histograms.may_tell_more() {
             self.histograms.read_literals();
             relations = self.relations();
             whole = best(&relations);

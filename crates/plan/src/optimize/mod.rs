@@ -85,13 +85,39 @@ fn insert(cx: &OptimizeCx<'_>, i: Insert) -> InsertPlan {
     }
 }
 
-/// Plans a query.
-fn query(cx: &OptimizeCx<'_>, q: logical::Query) -> QueryPlan {
-    query_of(cx, q, false)
+/// What a query is planned for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum QueryUse {
+    /// Its rows are the result of the statement.
+    Result,
+    /// Its rows are read by an enclosing query, which is planned by their estimated number.
+    Nested,
+    /// Its first row is enough.
+    FirstRow,
 }
 
-/// Plans a query. `first_row`: its first row is enough.
-fn query_of(cx: &OptimizeCx<'_>, q: logical::Query, first_row: bool) -> QueryPlan {
+impl QueryUse {
+    /// What the operands of a set operation are planned for.
+    fn of_operands(self) -> QueryUse {
+        match self {
+            QueryUse::Result => QueryUse::Result,
+            QueryUse::Nested | QueryUse::FirstRow => QueryUse::Nested,
+        }
+    }
+}
+
+/// Plans a query that is the result of a statement.
+fn query(cx: &OptimizeCx<'_>, q: logical::Query) -> QueryPlan {
+    query_for(cx, q, QueryUse::Result)
+}
+
+/// Plans a query whose rows an enclosing query reads.
+fn nested_query(cx: &OptimizeCx<'_>, q: logical::Query) -> QueryPlan {
+    query_for(cx, q, QueryUse::Nested)
+}
+
+/// Plans a query.
+fn query_for(cx: &OptimizeCx<'_>, q: logical::Query, purpose: QueryUse) -> QueryPlan {
     let mut columns = q.columns;
     let mut types = q.types;
     let mut empty_columns = None;
@@ -99,7 +125,8 @@ fn query_of(cx: &OptimizeCx<'_>, q: logical::Query, first_row: bool) -> QueryPla
         logical::QueryBody::Block(b) => {
             let limited = q.limit.is_some() && b.windows.is_empty();
             let (mut block, mut graph) = open(cx, *b, limited);
-            graph.first_row = first_row;
+            graph.first_row = purpose == QueryUse::FirstRow;
+            graph.nested = purpose == QueryUse::Nested;
             let never = graph.conditions.iter().any(is_never);
             joins::join_tables(cx, &mut block, graph);
             if let Some(description) = q.description {
@@ -118,8 +145,8 @@ fn query_of(cx: &OptimizeCx<'_>, q: logical::Query, first_row: bool) -> QueryPla
         } => QueryBody::Set {
             op,
             distinct,
-            left: Box::new(query(cx, *left)),
-            right: Box::new(query(cx, *right)),
+            left: Box::new(query_for(cx, *left, purpose.of_operands())),
+            right: Box::new(query_for(cx, *right, purpose.of_operands())),
             chained,
         },
         logical::QueryBody::Rows(rows) => QueryBody::Rows(rows),
@@ -221,8 +248,8 @@ fn open(cx: &OptimizeCx<'_>, b: logical::Block, limited: bool) -> (Block, JoinGr
                 logical::Source::Json(table) => TableSource::Json(table),
                 logical::Source::Derived(q) => {
                     let plan = match table.shared {
-                        Some(number) => cx.shared_plan(number, *q, query),
-                        None => query(cx, *q),
+                        Some(number) => cx.shared_plan(number, *q, nested_query),
+                        None => nested_query(cx, *q),
                     };
                     TableSource::Derived(Box::new(plan))
                 }
@@ -263,6 +290,7 @@ fn open(cx: &OptimizeCx<'_>, b: logical::Block, limited: bool) -> (Block, JoinGr
         warnings: b.warnings,
         constant_checks: Vec::new(),
         cost: 0.0,
+        rows: None,
     };
     let graph = JoinGraph {
         conditions: b.conditions,
@@ -272,6 +300,7 @@ fn open(cx: &OptimizeCx<'_>, b: logical::Block, limited: bool) -> (Block, JoinGr
         straight_joins: b.straight_joins,
         limited,
         first_row: false,
+        nested: false,
     };
     (block, graph)
 }

@@ -7,14 +7,15 @@ use std::rc::Rc;
 
 use nfold_catalog::{Histogram, TableDef, TableStats};
 use nfold_sql::ast::BinaryOp;
+use nfold_types::TypeKind;
 
 use super::candidate::{self, DESCENT, LOOKUP_ROW, SCAN_ROW};
 use super::condition::{ColumnValues, Reader};
 use super::equalities::Equalities;
 use super::histogram::Histograms;
-use super::joins::{UNKNOWN_ROWS, filters_build_side, selectivity};
+use super::joins::{LIST_ROWS_MAX, UNKNOWN_ROWS, filters_build_side, selectivity};
 use super::joint::JointShares;
-use crate::logical::context::PlanCx;
+use crate::logical::context::{ParamType, PlanCx};
 use crate::logical::expr::{ColumnAt, Expr, ExprKind};
 use crate::physical::{AccessKind, Block, HASH_BUILD_COST, HASH_PROBE_COST, JoinType, TableSource};
 
@@ -26,6 +27,13 @@ const UNKNOWN_EQUALITY: f64 = 0.1;
 /// memory-resident tables, in microseconds as in [`super::candidate`].
 const HASH_BUILD: f64 = HASH_BUILD_COST;
 const HASH_PROBE: f64 = HASH_PROBE_COST;
+/// The same if the keys are integer columns, which need no evaluator.
+const INTEGER_BUILD: f64 = 0.3;
+const INTEGER_PROBE: f64 = 0.05;
+/// The share of its cost alone that the scan of a table has in a join. The cost of the scan
+/// includes the passing of its rows to the statement, which most rows of a join do not reach:
+/// kernels test the conditions on its pages, and hash joins read the keys there.
+const SCAN_SHARE: f64 = 0.5;
 const CANDIDATE: f64 = 0.08;
 const BIND: f64 = 0.5;
 /// The size in bytes beyond which a hash table is written to a file, and each probe reads a block
@@ -38,11 +46,14 @@ const SPILLED_PROBE: f64 = 5.0;
 const SWAPPED_SHARE: f64 = 0.4;
 const SWAPPED_BUILD: f64 = 0.6;
 const SWAPPED_PROBE: f64 = 0.25;
+const SWAPPED_INTEGER_PROBE: f64 = 0.05;
 const SWAPPED_ROWS_MIN: f64 = 4096.0;
 /// The assumed bytes of an outer row in that hash table.
 const SWAPPED_BYTES: f64 = 250.0;
 /// The smallest share of rows that equal columns keep: a histogram may miss values.
 const JOINT_MIN: f64 = 1e-7;
+/// The share of rows that LIKE keeps without a histogram.
+const LIKE_SHARE: f64 = 0.1;
 /// The share of rows kept by an OR of conditions over several tables. Its implications for each
 /// single table are conditions of their own, and tested before.
 const MIXED_OR_SHARE: f64 = 0.5;
@@ -56,6 +67,8 @@ struct Link {
     /// The column that it equates (`equality`) or bounds.
     column: Option<usize>,
     equality: bool,
+    /// Whether it equates integer columns.
+    integers: bool,
     /// The share of rows that it keeps.
     keeps: f64,
     /// Of an equivalence class: its columns with known distinct values, each by its slot. The own
@@ -135,6 +148,7 @@ fn equal_links(cx: &Statistics<'_>, t: usize, equalities: &Equalities) -> Vec<Li
             any: others.iter().fold(0, |set, at| set | slot(at)),
             column: Some(own.column.into()),
             equality: true,
+            integers: others.iter().chain([&own]).all(|at| cx.is_integer(*at)),
             keeps: UNKNOWN_EQUALITY,
             columns: columns.filter_map(known).collect(),
             joint,
@@ -159,6 +173,10 @@ impl LocalCondition {
         });
         let values = values.unwrap_or(1.0);
         let by_distinct = || match at.and_then(|at| distinct_values(cx, at)) {
+            // Some of the subquery's rows have equal values.
+            Some(distinct) if matches!(e.kind, ExprKind::Subquery { .. }) => {
+                1.0 - (-values / distinct).exp()
+            }
             Some(distinct) => (values / distinct).min(1.0),
             None => cx.keeps(e),
         };
@@ -175,16 +193,16 @@ impl Link {
     /// A link of slot `t` with the slots in `others`.
     fn new(cx: &Statistics<'_>, reader: &Reader<'_>, e: &Expr, others: u64) -> Link {
         let (column, values) = column_values(reader, e);
+        let equated = e.equated_columns(reader.t);
         Link {
             all: others,
             any: 0,
             column,
             equality: values.is_some(),
+            integers: equated.is_some_and(|(a, b)| cx.is_integer(a) && cx.is_integer(b)),
             keeps: cx.keeps(e),
             columns: Vec::new(),
-            joint: e
-                .equated_columns(reader.t)
-                .and_then(|(own, other)| Joint::new(cx, own, &[other])),
+            joint: equated.and_then(|(own, other)| Joint::new(cx, own, &[other])),
         }
     }
 
@@ -305,6 +323,19 @@ impl Statistics<'_> {
         Some((def, stats))
     }
 
+    /// Whether a column has integers.
+    fn is_integer(&self, at: ColumnAt) -> bool {
+        use TypeKind::{BigInt, Int, MediumInt, SmallInt, TinyInt};
+        let column = usize::from(at.column);
+        let slot = self.block.tables.get(usize::from(at.table));
+        let kind = match slot.map(|slot| &slot.source) {
+            Some(TableSource::Table(def)) => def.columns.get(column).map(|c| &c.ty.kind),
+            Some(TableSource::Derived(q)) => q.types.get(column).map(|ty| &ty.col.kind),
+            _ => None,
+        };
+        matches!(kind, Some(TinyInt | SmallInt | MediumInt | Int | BigInt))
+    }
+
     /// How the values of these columns coincide, computed once.
     fn joint_shares(
         &self,
@@ -329,6 +360,20 @@ impl Statistics<'_> {
         }
     }
 
+    /// The share of rows whose `column` is one of `length` values.
+    fn list(&self, column: &Expr, length: usize) -> f64 {
+        let one = self.equality(column.as_column().into_iter());
+        (one * length as f64).min(0.5)
+    }
+
+    /// The assumed length of a list parameter.
+    fn length(&self, list: u32) -> usize {
+        match self.cx.params.get(list as usize) {
+            Some(ParamType::List { count, .. }) => (*count).min(LIST_ROWS_MAX),
+            _ => 1,
+        }
+    }
+
     /// The share of rows that a condition keeps.
     fn keeps(&self, e: &Expr) -> f64 {
         let known = self.histograms.shares(std::iter::once(e));
@@ -350,10 +395,20 @@ impl Statistics<'_> {
                 expr,
                 list,
                 negated: false,
-            } if expr.as_column().is_some() => {
-                let one = self.equality(expr.as_column().into_iter());
-                (one * list.len() as f64).min(0.5)
-            }
+            } if expr.as_column().is_some() => self.list(expr, list.len()),
+            ExprKind::InParam {
+                left,
+                list,
+                negated: false,
+                ..
+            } => match left.as_slice() {
+                [column] if column.as_column().is_some() => self.list(column, self.length(*list)),
+                _ => selectivity(e),
+            },
+            ExprKind::Like { negated, .. } => match negated {
+                true => 1.0 - LIKE_SHARE,
+                false => LIKE_SHARE,
+            },
             ExprKind::And(list) => list.iter().map(|e| self.keeps(e)).product(),
             ExprKind::Or(list) => match one_table(e) {
                 true => list.iter().map(|e| self.keeps(e)).sum::<f64>().min(1.0),
@@ -460,7 +515,10 @@ impl Relation {
             },
         };
         let scan_cost = match &block.tables[t].source {
-            TableSource::Table(_) => own.cost,
+            TableSource::Table(_) => match own.access.kind {
+                AccessKind::Full => own.cost * SCAN_SHARE,
+                _ => own.cost,
+            },
             _ => rows * SCAN_ROW,
         };
         let passing = match &block.tables[t].source {
@@ -545,14 +603,17 @@ impl Relation {
 
     fn hash(&self, outer: f64, placed: u64) -> JoinCost {
         let usable = self.links.iter().filter(|link| link.is_usable(placed));
-        let keys = usable.filter(|link| link.equality);
-        let (has_keys, candidates) = keys.fold((false, self.hashed), |(_, rows), link| {
-            (true, rows * link.keeps(placed))
-        });
+        let (mut has_keys, mut integers, mut candidates) = (false, true, self.hashed);
+        for link in usable.filter(|link| link.equality) {
+            (has_keys, integers) = (true, integers && link.integers);
+            candidates *= link.keeps(placed);
+        }
+        integers &= has_keys;
         let spilled = self.hashed * (self.row_bytes + 64.0) > HASH_BYTES_MAX;
-        let (build, probe) = match spilled {
-            true => (SPILLED_BUILD, SPILLED_PROBE),
-            false => (HASH_BUILD, HASH_PROBE),
+        let (build, probe) = match (spilled, integers) {
+            (true, _) => (SPILLED_BUILD, SPILLED_PROBE),
+            (false, true) => (INTEGER_BUILD, INTEGER_PROBE),
+            (false, false) => (HASH_BUILD, HASH_PROBE),
         };
         let startup = self.scan_cost + self.hashed * build;
         let tested = outer * candidates * CANDIDATE;
@@ -565,7 +626,11 @@ impl Relation {
         };
         let fits = outer <= self.hashed * SWAPPED_SHARE && outer * SWAPPED_BYTES <= HASH_BYTES_MAX;
         if self.swaps && has_keys && fits {
-            let swapped = self.scan_cost + outer * SWAPPED_BUILD + self.hashed * SWAPPED_PROBE;
+            let probe = match integers {
+                true => SWAPPED_INTEGER_PROBE,
+                false => SWAPPED_PROBE,
+            };
+            let swapped = self.scan_cost + outer * SWAPPED_BUILD + self.hashed * probe;
             cost.startup = cost.startup.min(swapped);
             cost.total = cost.total.min(swapped + tested);
         }

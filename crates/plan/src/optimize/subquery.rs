@@ -2,6 +2,7 @@
 //! chooses by the number of outer rows. If an index finds few inner rows per outer row, the
 //! correlated plan remains alone.
 
+use super::QueryUse;
 use super::context::OptimizeCx;
 use super::joins::{self, JoinGraph};
 use crate::logical::context::PlanCx;
@@ -33,7 +34,8 @@ fn plan(cx: &OptimizeCx<'_>, mut sub: Subquery) -> SubqueryPlan {
     let first_row = sub.form == SubqueryForm::Existence;
     let (plan, decorrelated) = match sub.decorrelated {
         Some(decorrelated) => two_plans(cx, *sub.query, *decorrelated, first_row),
-        None => (super::query_of(cx, *sub.query, first_row), None),
+        None if first_row => (super::query_for(cx, *sub.query, QueryUse::FirstRow), None),
+        None => (super::nested_query(cx, *sub.query), None),
     };
     SubqueryPlan {
         plan: Box::new(plan),
@@ -74,7 +76,7 @@ fn two_plans(
     first_row: bool,
 ) -> (QueryPlan, Option<DecorrelatedPlan>) {
     let logical::QueryBody::Block(b) = q.body else {
-        return (super::query(cx, q), None);
+        return (super::nested_query(cx, q), None);
     };
     let limited = q.limit.is_some() && b.windows.is_empty();
     let (mut block, graph) = super::open(cx, *b, limited);

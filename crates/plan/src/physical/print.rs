@@ -107,8 +107,10 @@ fn step(b: &Block, step: &JoinStep, names: &SlotNames, out: &mut Lines) {
             let path = access(slot, &other.access, names);
             out.line(format!("or {first} {path}"));
         }
-        if step.builds_early {
-            out.line("built before the first row is read");
+        match (step.builds_early, &step.access.kind) {
+            (false, _) => {}
+            (true, AccessKind::Hash { .. }) => out.line("built before the first row is read"),
+            (true, _) => out.line("read before the hash tables are built"),
         }
         out.clause("on", &names.list(&step.on));
         out.clause("filter", &names.list(&step.filter));

@@ -149,6 +149,8 @@ pub struct Block {
     pub constant_checks: Vec<ConstantCheck>,
     /// The estimated cost of the joined rows, derived tables included, in microseconds.
     pub cost: f64,
+    /// The estimated number of joined rows, if statistics were consulted.
+    pub rows: Option<f64>,
 }
 
 /// A row slot, and the source of its rows.
@@ -217,7 +219,8 @@ pub struct JoinStep {
     /// The other way to find the rows, if there is one.
     pub alternative: Option<Box<Alternative>>,
     /// Whether the hash table is built before the first row of the join is read. If it is empty,
-    /// the join has no rows.
+    /// the join has no rows. Of the first step: whether its first rows are read before these hash
+    /// tables are built.
     pub builds_early: bool,
     /// The estimated number of rows read per outer row, and the percentage of them that `filter`
     /// keeps.
@@ -407,8 +410,8 @@ impl Block {
             JoinType::Semi | JoinType::Anti => 1.0,
             JoinType::Inner | JoinType::Left => step.rows * step.filtered / 100.0,
         };
-        let joined = self.joins.iter().map(matches);
-        let joined = joined.product::<f64>();
+        let by_steps = || self.joins.iter().map(matches).product::<f64>();
+        let joined = self.rows.unwrap_or_else(by_steps);
         let groups = match &self.group {
             Some(_) => joined.powf(GROUPED),
             None => joined,
