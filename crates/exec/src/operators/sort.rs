@@ -133,6 +133,12 @@ pub(crate) struct Sorter {
     top: usize,
 }
 
+/// Whether a row with this sort key comes after the last one wanted, whose key is `bound`. An empty
+/// `bound`: that is not known.
+fn is_beyond(bound: &[u8], key: &[u8]) -> bool {
+    !bound.is_empty() && key >= bound
+}
+
 impl Sorter {
     pub fn new(limit_bytes: usize, top: usize) -> Sorter {
         Sorter {
@@ -141,6 +147,11 @@ impl Sorter {
             limit_bytes: limit_bytes.clamp(64 << 10, 1 << 30),
             top,
         }
+    }
+
+    /// Whether a row with this sort key is none of the rows wanted, so that it need not be added.
+    pub fn is_beyond_top(&self, key: &[u8]) -> bool {
+        is_beyond(&self.rows.bound, key)
     }
 
     /// Adds a row with its sort key.
@@ -152,7 +163,7 @@ impl Sorter {
             bound,
             ..
         } = &mut *self.rows;
-        if !bound.is_empty() && key >= &bound[..] {
+        if is_beyond(bound, key) {
             return Ok(());
         }
         if entries.capacity() == 0 {

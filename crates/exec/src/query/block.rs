@@ -16,6 +16,7 @@ use smallvec::SmallVec;
 
 use super::CachedQuery;
 use super::measured::MeasuredRows;
+use super::sort_first::SortsFirst;
 use super::subquery::{BlockSubqueries, CachedSubquery};
 use crate::env::RowSink;
 use crate::env::batch::{Batch, POOLED_BYTES};
@@ -52,8 +53,7 @@ pub(crate) struct BlockExec {
     made: Option<Box<Projected>>,
     grouping: Option<Box<Grouping>>,
     windowing: Option<Box<Windowing>>,
-    /// Whether results are computed after the sort.
-    sorts_first: bool,
+    sorts_first: SortsFirst,
     subqueries: Box<[CachedSubquery]>,
 }
 
@@ -148,7 +148,7 @@ impl BlockExec {
                 .then(|| Box::new(Projected::new(rt, block))),
             grouping,
             windowing,
-            sorts_first: super::sort_first::applies(block),
+            sorts_first: SortsFirst::of(block),
             subqueries: CachedSubquery::of(&block.subqueries),
         })
     }
@@ -284,7 +284,7 @@ impl BlockExec {
         };
         match &mut self.made {
             None => run.rows(&mut |cx, select| limiter.row(cx, select))?,
-            Some(_) if self.sorts_first => {
+            Some(_) if self.sorts_first.applies(limits) => {
                 super::sort_first::run(rt, block, run, limits, &mut limiter)?
             }
             Some(made) => {
