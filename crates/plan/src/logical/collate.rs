@@ -73,13 +73,13 @@ fn coercibility_name(c: Coercibility) -> &'static str {
 /// Merges two collations; `None` if neither wins.
 fn merge_two(a: Merged, b: Merged) -> Option<Merged> {
     if a.collation == b.collation {
-        let none = Coercibility::NoCollation;
+        let firm = a.coercibility.min(b.coercibility);
+        let none = a.coercibility.max(b.coercibility) == Coercibility::NoCollation;
         return Some(Merged {
             collation: a.collation,
-            coercibility: if a.coercibility == none || b.coercibility == none {
-                none
-            } else {
-                a.coercibility.min(b.coercibility)
+            coercibility: match none && firm != Coercibility::Explicit {
+                true => Coercibility::NoCollation,
+                false => firm,
             },
         });
     }
@@ -161,12 +161,20 @@ pub fn merge<'e>(
             coercibility: Coercibility::Coercible,
         });
     };
-    let mut count = 1;
     let mut failed = false;
+    // Whether two operands conflict. Then a literal or a number does not decide between them.
+    let mut in_conflict = false;
     for next in all {
-        count += 1;
+        if in_conflict && next.coercibility > Coercibility::Implicit {
+            continue;
+        }
+        let none = Coercibility::NoCollation;
+        let had_collations = result.coercibility != none && next.coercibility != none;
         match merge_two(result, next) {
-            Some(m) => result = m,
+            Some(m) => {
+                in_conflict = had_collations && m.coercibility == none;
+                result = m;
+            }
             None => failed = true,
         }
     }
@@ -174,7 +182,6 @@ pub fn merge<'e>(
         let list: Vec<Merged> = types.map(|t| as_string(t, connection)).collect();
         return Err(mix_error(&list, operation));
     }
-    let _ = count;
     if result.coercibility == Coercibility::Ignorable {
         result.collation = CollationId::BINARY;
     }

@@ -361,11 +361,17 @@ fn infer_quote(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
         return Ok(cx.connection_string("NULL".len() as u64));
     }
     let chars = cx.total_length(&[&args[0]])?.saturating_mul(2) + 2;
-    cx.string_from(&[&args[0]], chars)
+    let mut ty = cx.string_from(&[&args[0]], chars)?;
+    // As in MySQL, bytes become text of the connection.
+    if ty.col.charset().is_binary() {
+        let coercibility = ty.coercibility;
+        ty = ExprType::string(chars, cx.connection, coercibility, true);
+    }
+    Ok(ty)
 }
 
 fn eval_quote<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {
-    let Some(text) = cx.text(&args[0], ty.collation())? else {
+    let Some(text) = cx.text_for(&args[0], ty.collation())? else {
         return Ok(Val::string(b"NULL".to_vec()));
     };
     let mut out = vec![b'\''];
