@@ -83,7 +83,7 @@ impl<'a> EvalCx<'a> {
                     Class::Time => self.time_source(expr)?,
                     Class::Date | Class::DateTime => self.alternative(expr)?,
                     Class::Decimal | Class::Double => self.numeric(expr)?,
-                    _ if to.kind == TypeKind::BigInt => self.dates_as_number(expr)?,
+                    _ if to.kind == TypeKind::BigInt => self.dates_as_number(expr, to.unsigned)?,
                     _ => (self.val(expr)?, &expr.ty),
                 };
                 if to.kind == TypeKind::BigInt && !to.unsigned {
@@ -188,14 +188,25 @@ impl<'a> EvalCx<'a> {
     }
 
     /// Evaluates an expression where CAST wants an integer: the number of GREATEST and LEAST among
-    /// dates, and the text of any other expression of a string type.
-    fn dates_as_number(&self, e: &'a Expr) -> Result<(Val<'a>, &'a ExprType), SqlError> {
+    /// dates, UNIX_TIMESTAMP without its fraction (not as UNSIGNED), and the text of any other
+    /// expression of a string type.
+    fn dates_as_number(
+        &self,
+        e: &'a Expr,
+        unsigned: bool,
+    ) -> Result<(Val<'a>, &'a ExprType), SqlError> {
         let date = |e: &Expr| matches!(e.ty.class(), Class::Date | Class::DateTime);
         match &e.kind {
             ExprKind::Call { args, .. }
                 if e.ty.class() == Class::String && args.iter().any(date) =>
             {
                 self.extreme_of_dates(e)
+            }
+            ExprKind::Call { func, .. } if !unsigned && super::func::is_unix_timestamp(*func) => {
+                Ok(match self.val(e)? {
+                    Val::Decimal(d) => (Val::Decimal(d.truncate(0)), &e.ty),
+                    v => (v, &e.ty),
+                })
             }
             _ => Ok((self.val(e)?, &e.ty)),
         }
@@ -235,6 +246,11 @@ impl<'a> EvalCx<'a> {
                         _ => return Ok((self.val(e)?, &e.ty)),
                     }
                 }
+                // As in MySQL, the NULL of a CAST to DOUBLE is 0 here.
+                ExprKind::Cast { to, .. } if Class::of(to) == Class::Double => {
+                    let v = self.val(e)?;
+                    return Ok((if v.is_null() { Val::Double(0.0) } else { v }, &e.ty));
+                }
                 _ => return Ok((self.val(e)?, &e.ty)),
             };
             match chosen {
@@ -244,11 +260,11 @@ impl<'a> EvalCx<'a> {
         }
     }
 
-    /// Whether `e` is IF or CASE.
+    /// Whether `e` is IF, CASE or NULLIF.
     pub fn is_chosen(&self, e: &Expr) -> bool {
         match &e.kind {
             ExprKind::Case { .. } => true,
-            ExprKind::Call { func, args } => args.len() == 3 && super::func::is_unchanged(*func),
+            ExprKind::Call { func, .. } => super::func::is_unchanged(*func),
             _ => false,
         }
     }
@@ -269,7 +285,10 @@ impl<'a> EvalCx<'a> {
     /// As [`EvalCx::val_as`], but a DECIMAL keeps its own scale, and a date or time in a string
     /// result remains one. For the results of IF and CASE.
     pub fn val_alike(&self, e: &'a Expr, ty: &ExprType) -> Result<Val<'a>, SqlError> {
-        let v = self.val(e)?;
+        let v = match ty.class() {
+            Class::String => self.val_for_text(e)?,
+            _ => self.val(e)?,
+        };
         match (ty.class(), &v) {
             (Class::Decimal, _) => {
                 Ok(convert::to_decimal(self, &v, &e.ty).map_or(Val::Null, Val::Decimal))
@@ -282,7 +301,10 @@ impl<'a> EvalCx<'a> {
     /// Evaluates an expression, and converts its value to the class and character set of `ty`. For
     /// the results of COALESCE.
     pub fn val_as(&self, e: &'a Expr, ty: &ExprType) -> Result<Val<'a>, SqlError> {
-        let v = self.val(e)?;
+        let v = match ty.class() {
+            Class::String => self.val_for_text(e)?,
+            _ => self.val(e)?,
+        };
         self.alike(v, &e.ty, ty)
     }
 
@@ -448,11 +470,45 @@ impl<'a> EvalCx<'a> {
     #[inline]
     pub fn passes(&self, list: &'a [Expr]) -> Result<bool, SqlError> {
         for e in list {
-            if self.bool(e)? != Some(true) {
+            let holds = match e.kind {
+                ExprKind::Or(_) => self.holds(e)?,
+                _ => self.bool(e)? == Some(true),
+            };
+            if !holds {
                 return Ok(false);
             }
         }
         Ok(true)
+    }
+
+    /// Whether a condition is true. Unlike [`Self::bool`] it does not tell false from NULL, so that
+    /// AND ends at a member that is NULL, as in MySQL.
+    #[inline(never)]
+    fn holds(&self, e: &'a Expr) -> Result<bool, SqlError> {
+        match &e.kind {
+            ExprKind::And(list) => {
+                for e in list {
+                    self.checkpoint(CONDITION_WORK)?;
+                    if !self.holds(e)? {
+                        return Ok(false);
+                    }
+                }
+                Ok(true)
+            }
+            ExprKind::Or(list) => {
+                if let Some(found) = compare::in_ranges(self, e, list)? {
+                    return Ok(found == Some(true));
+                }
+                for e in list {
+                    self.checkpoint(CONDITION_WORK)?;
+                    if self.holds(e)? {
+                        return Ok(true);
+                    }
+                }
+                Ok(false)
+            }
+            _ => Ok(self.bool(e)? == Some(true)),
+        }
     }
 
     /// A function's string result. If it exceeds `max_allowed_packet`, NULL with warning 1301.

@@ -445,6 +445,11 @@ impl BlockBinder<'_> {
                     (Class::Int, ExprKind::Param(_)) if inner.ty.col.unsigned => {
                         ExprType::decimal(20, 0, nullable)
                     }
+                    // As in MySQL, a computed constant that is negative, or beyond BIGINT, becomes
+                    // a DECIMAL.
+                    (Class::Int, _) if self.is_beyond_negation(&inner) => {
+                        ExprType::decimal(p, 0, nullable)
+                    }
                     (Class::Int, _) => ExprType::int(p + 1, nullable),
                     (Class::Decimal, _) => ExprType::decimal(p, s, nullable),
                     _ => ExprType::double_fixed(inner.ty.decimals(), nullable),
@@ -852,6 +857,9 @@ impl BlockBinder<'_> {
                 compared = Some(std::mem::replace(&mut args[0], number));
             }
         }
+        if let ("nullif", [a, b]) = (name, args.as_mut_slice()) {
+            self.take_compared_collation(a, b);
+        }
         self.check_arguments(name, &args);
         if let ("strcmp", [a, b]) = (name, args.as_mut_slice()) {
             self.check_dates([a, b]);
@@ -874,6 +882,15 @@ impl BlockBinder<'_> {
             kind: ExprKind::Call { func, args },
             ty,
         })
+    }
+
+    /// Whether a constant is an integer below zero, or from 2^63 on.
+    fn is_beyond_negation(&self, e: &Expr) -> bool {
+        match self.cx.funcs.value_of(e) {
+            Some(Value::Int(v)) => v < 0,
+            Some(Value::UInt(v)) => v > i64::MAX as u64,
+            _ => false,
+        }
     }
 
     fn function(&mut self, call: &ast::FunctionCall) -> Result<Expr, SqlError> {

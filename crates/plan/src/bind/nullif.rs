@@ -2,26 +2,31 @@
 
 use nfold_sql::ast::BinaryOp;
 use nfold_types::convert::number;
-use nfold_types::temporal::{DateFlags, parse};
+use nfold_types::temporal::{DateFlags, MICROS_PER_SECOND, parse};
 use nfold_types::{ColumnType, SqlError, TypeKind, Value};
 
 use super::BlockBinder;
 use super::cast::cast_to;
+use super::types::is_hex;
+use crate::logical::collate;
 use crate::logical::expr::{Class, Expr, ExprKind, ExprType};
 
 /// Each integer below this limit is a DOUBLE.
 const EXACT_END: f64 = (1_u64 << 53) as f64;
 
 impl BlockBinder<'_> {
-    /// The first argument of NULLIF in the type of the second, if it is a literal beside a TIME,
+    /// The first argument of NULLIF in the type of the second, if it is a constant beside a TIME,
     /// YEAR or BIGINT column, or a number beside a DATE column, and a value of that type. MySQL
-    /// converts such a literal before it compares, and then returns it in this type.
+    /// converts such a constant before it compares, and then returns it in this type.
     pub(super) fn as_compared(&self, literal: &Expr, column: &Expr) -> Option<Expr> {
         let to = self.column_behind(column)?.ty;
+        if !is_convertible_to(&to.kind) {
+            return None;
+        }
         let value = match &literal.kind {
             ExprKind::Const(value) => value.clone(),
-            ExprKind::Param(n) if is_convertible_to(&to.kind) => self.cx.literals?.read(*n)?,
-            _ => return None,
+            ExprKind::Param(n) => self.cx.literals?.read(*n)?,
+            _ => self.cx.funcs.value_of(literal)?,
         };
         let ty = match to.kind {
             TypeKind::Time(_) if is_time(&value) => ExprType::new(to, true),
@@ -31,7 +36,14 @@ impl BlockBinder<'_> {
                 return Some(cast_to(Expr::constant(year, ExprType::bigint(false)), ty));
             }
             TypeKind::Date if is_date_number(&value) => ExprType::new(to, true),
-            TypeKind::BigInt if !to.unsigned && is_whole(&value) => ExprType::bigint(true),
+            TypeKind::BigInt => {
+                let number = whole_number(&value, &literal.ty)?;
+                let ty = match to.unsigned {
+                    true => ExprType::ubigint(true),
+                    false => ExprType::bigint(true),
+                };
+                return Some(Expr::constant(bigint(number, to.unsigned)?, ty));
+            }
             _ => return None,
         };
         Some(cast_to(literal.clone(), ty))
@@ -66,6 +78,24 @@ impl BlockBinder<'_> {
         exact.then(|| Expr::constant(Value::Int(number as i64), ExprType::bigint(true)))
     }
 
+    /// Gives a literal text, the first argument of NULLIF, the collation in which it is compared. As
+    /// in MySQL, NULLIF returns it in that collation.
+    pub(super) fn take_compared_collation(&self, literal: &mut Expr, other: &Expr) {
+        let text = |e: &Expr| e.ty.class() == Class::String && !is_hex(&e.ty);
+        let is_literal = matches!(literal.kind, ExprKind::Const(_) | ExprKind::Param(_));
+        if !is_literal || !text(literal) || !text(other) {
+            return;
+        }
+        let sides = [&literal.ty, &other.ty].into_iter();
+        let Ok(merged) = collate::merge(sides, self.cx.connection, "nullif") else {
+            return; // the comparison fails
+        };
+        let set = merged.collation.known().charset;
+        if set == literal.ty.col.charset() || set.is_binary() {
+            literal.ty.col.collation = merged.collation;
+        }
+    }
+
     /// The equality that NULLIF of these arguments tests.
     pub(super) fn nullif_equal(&mut self, [a, b]: [&Expr; 2]) -> Result<Expr, SqlError> {
         let (a, b, operation) = (a.clone(), b.clone(), "nullif");
@@ -89,8 +119,12 @@ fn is_time(value: &Value) -> bool {
         Value::Bytes(text) => parse::parse_time(text)
             .is_ok_and(|t| !t.truncated && !t.clamped && t.dated.is_none() && t.odd.is_none()),
         Value::Int(n) => parse::time_of_number(*n).is_ok_and(|(_, clamped)| !clamped),
-        Value::Decimal(d) => (d.truncate(0).to_i64())
-            .is_some_and(|n| parse::time_of_number(n).is_ok_and(|(_, clamped)| !clamped)),
+        Value::UInt(n) => i64::try_from(*n).is_ok_and(|n| is_time(&Value::Int(n))),
+        Value::Decimal(d) => d
+            .truncate(0)
+            .to_i64()
+            .is_some_and(|n| is_time(&Value::Int(n))),
+        Value::Double(d) => d.abs() < EXACT_END && is_time(&Value::Int(*d as i64)),
         _ => false,
     }
 }
@@ -99,7 +133,9 @@ fn is_time(value: &Value) -> bool {
 fn year_of(value: &Value) -> Option<i64> {
     let number = match value {
         Value::Int(n) => *n,
+        Value::UInt(n) => i64::try_from(*n).ok()?,
         Value::Decimal(d) => d.round(0)?.to_i64()?,
+        Value::Double(d) if d.abs() < EXACT_END => d.round_ties_even() as i64,
         Value::Bytes(text) => match std::str::from_utf8(text).ok()?.parse() {
             Ok(number) => number,
             Err(_) => {
@@ -126,11 +162,26 @@ fn is_date_number(value: &Value) -> bool {
     *n <= 99_991_231 && parse::datetime_of_number(*n, flags).is_ok()
 }
 
-/// Whether a literal that is no integer has the value of one.
-fn is_whole(value: &Value) -> bool {
+/// The value of a constant that is no integer itself, if it is a whole number.
+fn whole_number(value: &Value, ty: &ExprType) -> Option<i128> {
     match value {
-        Value::Bytes(text) => std::str::from_utf8(text).is_ok_and(|t| t.parse::<i64>().is_ok()),
-        Value::Decimal(d) => *d == d.truncate(0) && d.to_i64().is_some(),
-        _ => false,
+        Value::Bytes(bytes) if is_hex(ty) && bytes.len() <= 8 => {
+            Some(bytes.iter().fold(0, |n, byte| n << 8 | i128::from(*byte)))
+        }
+        Value::Bytes(text) => std::str::from_utf8(text).ok()?.parse().ok(),
+        Value::Decimal(d) if *d == d.truncate(0) => d.truncate(0).to_string().parse().ok(),
+        Value::Double(d) => (d.fract() == 0.0 && d.abs() < EXACT_END).then_some(*d as i128),
+        Value::Date(d) => Some(i128::from(d.to_number())),
+        Value::DateTime(d) if d.micros() == 0 => Some(i128::from(d.to_number())),
+        Value::Time(t) if t.micros() % MICROS_PER_SECOND == 0 => Some(i128::from(t.to_number())),
+        _ => None,
+    }
+}
+
+/// A number as a value of BIGINT or BIGINT UNSIGNED.
+fn bigint(number: i128, unsigned: bool) -> Option<Value> {
+    match unsigned {
+        true => u64::try_from(number).ok().map(Value::UInt),
+        false => i64::try_from(number).ok().map(Value::Int),
     }
 }

@@ -2,7 +2,7 @@
 //! implements their evaluation.
 
 use nfold_types::collation::CollationId;
-use nfold_types::{ErrorCode, SqlError, TypeKind};
+use nfold_types::{ErrorCode, SqlError, TypeKind, Value};
 
 use super::collate::{self, Merged};
 use super::expr::{
@@ -71,6 +71,10 @@ pub trait FuncSet: Sync {
     fn find(&self, name: &str) -> Option<(FuncId, &'static FuncDef)>;
     /// The function with this id.
     fn get(&self, id: FuncId) -> &'static FuncDef;
+    /// The value of an expression of literals, if it can be computed while a statement is bound.
+    fn value_of(&self, _e: &Expr) -> Option<Value> {
+        None
+    }
 }
 
 /// The context of type inference.

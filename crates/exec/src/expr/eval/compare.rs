@@ -223,8 +223,9 @@ pub(crate) fn eval<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<bool>, Sql
                 let y = beside(cx, &sides[1], y, &sides[0]);
                 let x = comparable(cx, &sides[0], x, &sides[1].ty.col);
                 let y = comparable(cx, &sides[1], y, &sides[0].ty.col);
-                let x = chosen_date(cx, &sides[0], x.unwrap_or(Val::Null), *kind);
-                let y = chosen_date(cx, &sides[1], y.unwrap_or(Val::Null), *kind);
+                let [a, b] = &**sides;
+                let x = chosen_date(cx, (a, x.unwrap_or(Val::Null)), b, *kind);
+                let y = chosen_date(cx, (b, y.unwrap_or(Val::Null)), a, *kind);
                 (x, y)
             } else {
                 (x, y)
@@ -415,14 +416,22 @@ fn side<'a>(
     }
 }
 
-/// Converts a number or a text that IF or CASE returned to a date, if `kind` compares dates. An
-/// invalid date becomes NULL; of another expression it would be the zero date. Constants and other
-/// values are returned unchanged.
-fn chosen_date<'v>(cx: &EvalCx<'v>, e: &Expr, v: Val<'v>, kind: CmpKind) -> Val<'v> {
+/// Converts a number or a text that IF, CASE or NULLIF returned to a date, if `kind` compares dates
+/// and `other` is no constant. An invalid date becomes NULL; of another expression it would be the
+/// zero date. Beside a constant date, MySQL reads the text of such an expression.
+fn chosen_date<'v>(
+    cx: &EvalCx<'v>,
+    (e, v): (&Expr, Val<'v>),
+    other: &Expr,
+    kind: CmpKind,
+) -> Val<'v> {
     let untyped = is_number(&v) && !v.is_null() || matches!(v, Val::Bytes(_));
     let chosen = e.ty.class() == Class::String && cx.is_chosen(e);
     if kind != CmpKind::DateTime || !chosen || !untyped || is_constant(e) {
         return v;
+    }
+    if is_constant(other) {
+        return convert::to_bytes(cx, v, &e.ty).map_or(Val::Null, Val::Bytes);
     }
     let found = convert::to_asked(cx, &v, &e.ty, convert::TemporalTarget::any(false));
     found.map_or(Val::Null, Val::DateTime)

@@ -28,6 +28,7 @@ use std::cell::RefCell;
 
 use nfold_plan::expr::{Expr, ExprKind, ExprType};
 use nfold_types::row::RowLayout;
+use nfold_types::temporal::MICROS_PER_SECOND;
 use nfold_types::{
     Checkpoint, Date, DateTime, Decimal, ErrorCode, SqlError, Time, Value, ValueRef, Warnings,
     append_in_pieces,
@@ -306,6 +307,12 @@ impl<'a> EvalCx<'a> {
             {
                 Some(convert::leading_integer(self, text))
             }
+            // As in MySQL, UNIX_TIMESTAMP cuts its fraction off.
+            (ExprKind::Call { func, .. }, Val::Decimal(d))
+                if crate::expr::func::is_unix_timestamp(*func) =>
+            {
+                d.truncate(0).to_i64().map(i128::from)
+            }
             _ => convert::to_integer(self, v, ty),
         }
     }
@@ -347,7 +354,7 @@ impl<'a> EvalCx<'a> {
     /// The value as text in the character set of the expression's type; numbers and dates are in
     /// the connection's.
     pub fn bytes(&self, e: &'a Expr) -> Result<Option<Cow<'a, [u8]>>, SqlError> {
-        let v = self.val(e)?;
+        let v = self.val_for_text(e)?;
         Ok(convert::to_bytes(self, v, &e.ty))
     }
 
@@ -357,8 +364,21 @@ impl<'a> EvalCx<'a> {
         e: &'a Expr,
         collation: nfold_types::CollationId,
     ) -> Result<Option<Cow<'a, [u8]>>, SqlError> {
-        let v = self.val(e)?;
+        let v = self.val_for_text(e)?;
         Ok(convert::to_text(self, v, &e.ty, collation))
+    }
+
+    /// Evaluates an expression where its text is wanted. As in MySQL, the text of a TIME that
+    /// ADDTIME, SUBTIME or an interval yields has six digits behind the point, or none.
+    #[inline]
+    pub fn val_for_text(&self, e: &'a Expr) -> Result<Val<'a>, SqlError> {
+        match self.val(e)? {
+            Val::Time(t) if crate::expr::func::adds_to_time(e) => {
+                let whole = t.micros() % MICROS_PER_SECOND == 0;
+                Ok(Val::Time(t.with_fsp(if whole { 0 } else { 6 })))
+            }
+            v => Ok(v),
+        }
     }
 
     /// Calls `f` with a context whose warnings are ignored.

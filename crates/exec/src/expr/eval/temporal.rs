@@ -142,7 +142,7 @@ pub(super) fn warn_odd(
     ty: &ExprType,
 ) {
     if let Some(odd) = odd.filter(|_| !is_checked(ty)) {
-        let warning = odd.warning(text, 1);
+        let warning = odd.warning(text, cx.st.counts.current(cx.st.scope));
         let level = nfold_types::error::Level::Warning;
         cx.st.warnings.borrow_mut().push_error(level, &warning);
     }

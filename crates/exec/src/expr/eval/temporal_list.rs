@@ -214,11 +214,12 @@ pub(crate) fn number_bounds(
         true => [CmpKind::Time; 2],
         false => [CmpKind::DateTime; 2],
     };
+    let numbers = low.ty.class().is_number() || high.ty.class().is_number();
+    let texts = time || numbers && left.ty.class() == Class::DateTime;
     let fits = |e: &Expr| {
         let class = e.ty.class();
-        (class.is_number() || time && matches!(class, Class::String | Class::Time))
-            && is_exact_constant(e)
-            && !is_marker(cx, e)
+        let other = texts && class == Class::String || time && class == Class::Time;
+        (class.is_number() || other) && is_exact_constant(e) && !is_marker(cx, e)
     };
     if !column
         || !left.ty.class().is_temporal()
@@ -242,7 +243,10 @@ pub(crate) fn number_bounds(
             true if matches!(v.0, Val::UInt(n) if i64::try_from(*n).is_err()) => None,
             true => time_side(cx, v).and_then(|t| convert::to_f64(cx, &Val::Time(t), &left.ty)),
             false => {
-                let d = date_side(cx, v, &left.ty.col);
+                let d = match v.0 {
+                    Val::Bytes(_) => cx.silently(|cx| convert::to_datetime(cx, v.0, v.1)),
+                    _ => date_side(cx, v, &left.ty.col),
+                };
                 d.map(|d| d.packed() as f64)
             }
         };
@@ -429,7 +433,7 @@ pub(crate) fn refuse_constant(
 /// with values of type `other`.
 ///
 /// # Errors
-/// 1525.
+/// 1525; 1292 in a statement that changes rows in strict mode.
 pub(crate) fn refuse_text(
     cx: &EvalCx<'_>,
     v: &Val<'_>,
@@ -442,6 +446,15 @@ pub(crate) fn refuse_text(
     let flags = convert::TemporalTarget::by_mode(cx, false).flags;
     if parse::parse_datetime(&text, flags).is_ok() {
         return Ok(());
+    }
+    if cx.st.warnings.borrow().is_strict() {
+        // In strict mode the warning of the conversion is an error, and comes first.
+        let date = other.kind == TypeKind::Date;
+        let asked = convert::TemporalTarget::by_mode(cx, date);
+        convert::to_asked(cx, v, from, asked);
+        if let Some(error) = cx.st.warnings.borrow_mut().take_raised() {
+            return Err(error);
+        }
     }
     let kind = match other.kind {
         TypeKind::Date => "DATE",

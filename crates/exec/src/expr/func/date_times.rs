@@ -9,6 +9,7 @@ use nfold_types::temporal::{DateFlags, Interval, IntervalUnit, MICROS_PER_SECOND
 use nfold_types::{Date, DateTime, ErrorCode, SqlError, TypeKind, Value};
 
 use super::builtin::{Evaluated, arg};
+use super::constants;
 use crate::expr::eval::convert::{TemporalTarget, TimePoint};
 use crate::expr::eval::{EvalCx, Val, convert};
 
@@ -29,8 +30,22 @@ pub(super) fn fsp_of(e: &Expr) -> u8 {
 /// For a constant string: the number of fractional digits that it has.
 fn fsp_of_constant(e: &Expr) -> u8 {
     match &e.kind {
-        ExprKind::Const(Value::Bytes(text)) => fraction_digits(text),
-        ExprKind::Const(_) => fsp_of(e),
+        ExprKind::Const(Value::Bytes(text)) => return fraction_digits(text),
+        ExprKind::Const(_) => return fsp_of(e),
+        _ => {}
+    }
+    match constants::text_of(e) {
+        Some(Some(text)) if begins_number(&text) => fraction_digits(&text),
+        // MySQL finds no date or time.
+        Some(_) => 6,
+        None => fsp_of_operands(e),
+    }
+}
+
+/// For a constant string whose value is not known: the number of fractional digits that it has by
+/// those of its operands.
+fn fsp_of_operands(e: &Expr) -> u8 {
+    match &e.kind {
         ExprKind::Case { whens, otherwise } => {
             let results = whens
                 .iter()
@@ -64,6 +79,13 @@ fn is_without_fraction(e: &Expr) -> bool {
         (ExprKind::Const(Value::Bytes(text)), _) => text.contains(&b'.'),
         (_, class) => !matches!(class, Class::Int | Class::String | Class::Null),
     })
+}
+
+/// Whether a text begins as a date or time does.
+fn begins_number(text: &[u8]) -> bool {
+    let rest = text.trim_ascii_start();
+    let rest = rest.strip_prefix(b"-").unwrap_or(rest);
+    rest.first().is_some_and(u8::is_ascii_digit)
 }
 
 fn fraction_digits(text: &[u8]) -> u8 {
@@ -317,9 +339,15 @@ pub(super) fn interval_arith<'a>(
     })
 }
 
+fn is_extreme(e: &Expr) -> bool {
+    matches!(&e.kind, ExprKind::Call { func, .. } if super::is_extreme(*func))
+}
+
 /// Whether a string or number is a date without a time.
 fn date_alone<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<bool, SqlError> {
-    Ok(match cx.val(e)? {
+    // The value has caused its warnings before.
+    let value = cx.silently(|cx| cx.val(e).map(Val::into_value))?;
+    Ok(match EvalCx::owned(value) {
         Val::Bytes(text) if convert::is_wide(&e.ty) => {
             let (text, _) = convert::in_utf8(&text, &e.ty);
             let bytes = convert::bytes_of(&text);
@@ -329,6 +357,7 @@ fn date_alone<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<bool, SqlError> {
             parse::parse_datetime(&text, DateFlags::default()).is_ok_and(|p| p.date_only)
         }
         Val::UInt(_) if convert::is_year(&e.ty.col) => false,
+        Val::Date(_) if is_extreme(e) => true,
         Val::Date(_) | Val::DateTime(_) | Val::Time(_) | Val::Null => false,
         _ => cx.integer(e)?.is_some_and(|n| n <= 99_991_231),
     })

@@ -11,6 +11,7 @@ use nfold_types::{
 };
 
 use super::builtin::{Evaluated, Func, Inferred, arg, func, volatile};
+use super::constants;
 use super::date_times::{
     calendar_date, calendar_datetime, date_of, dated, dated_time, fsp_of, text_of, time_point,
     warn_value, week_format, whole_date, whole_datetime,
@@ -132,8 +133,15 @@ pub(super) static FUNCS: &[Func] = &[
         let n = arg!(cx.int(&a[0]));
         Ok(match u32::try_from(n) {
             Ok(n @ 366..=MAX_DAYNR) => Val::Date(date_of_day_number(n)),
-            Ok(0..366) => Val::Date(Date::new(0, 0, 0)),
-            _ => Val::Null,
+            // The year 0 has the days of the year 1.
+            Ok(n @ 1..366) => {
+                let alike = date_of_day_number(n + 365);
+                Val::Date(Date::new(0, alike.month(), alike.day()))
+            }
+            _ => {
+                cx.warn(ErrorCode::ER_DATETIME_FUNCTION_OVERFLOW, &[&"date"]);
+                Val::Null
+            }
         })
     }),
     func("to_seconds", (1, 1), infer_int_null::<21>, |cx, a, _| {
@@ -409,15 +417,11 @@ fn infer_unix_timestamp(_: &Infer<'_>, args: &mut [Expr]) -> Inferred {
     let Some(e) = args.first() else {
         return Ok(ExprType::bigint(false));
     };
-    let digits = match &e.kind {
+    let is_date = |text: &[u8]| parse::parse_datetime(text, DateFlags::default()).is_ok();
+    let text = e.ty.class() == Class::String && !e.ty.col.zerofill;
+    let digits = match constants::text_of(e).filter(|_| text) {
         // As in MySQL, a text that is no date has six digits.
-        ExprKind::Const(Value::Bytes(text))
-            if e.ty.class() == Class::String
-                && !e.ty.col.zerofill
-                && parse::parse_datetime(text, DateFlags::default()).is_err() =>
-        {
-            6
-        }
+        Some(value) if !value.as_deref().is_some_and(is_date) => 6,
         _ => fsp_of(e),
     };
     Ok(match digits {
@@ -440,6 +444,9 @@ fn eval_unix_timestamp<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) 
     }
     let at = match convert::to_datetime(cx, &v, from) {
         Some(local) => cx.env().time_zone().to_instant(local).map(|(at, _)| at),
+        // As in MySQL, IF, CASE and NULLIF make NULL of a value that is no date, if they may be
+        // NULL.
+        None if e.ty.nullable && cx.is_chosen(e) => return Ok(Val::Null),
         None => None,
     };
     let micros = at

@@ -9,6 +9,7 @@ mod aes;
 mod builtin;
 mod codes;
 mod compress;
+mod constants;
 mod core;
 mod date_times;
 mod dates;
@@ -33,7 +34,7 @@ use std::sync::LazyLock;
 use nfold_plan::expr::{Expr, ExprKind, FuncId};
 use nfold_plan::fulltext::MatchCall;
 use nfold_plan::func::{FuncDef, FuncSet, UNCHANGED, VOLATILE};
-use nfold_types::SqlError;
+use nfold_types::{SqlError, Value};
 use rustc_hash::FxHashMap;
 
 pub use builtin::Func;
@@ -93,6 +94,10 @@ impl FuncSet for Builtins {
     fn get(&self, id: FuncId) -> &'static FuncDef {
         &REGISTRY.funcs[usize::from(id.0)].def
     }
+
+    fn value_of(&self, e: &Expr) -> Option<Value> {
+        constants::value_of(e)
+    }
 }
 
 /// Whether computing an expression once more, or earlier, has no effect but its warnings.
@@ -120,6 +125,22 @@ pub(crate) fn search<'a>(
 /// Whether the function returns one of its arguments unchanged: IF and NULLIF.
 pub(crate) fn is_unchanged(id: FuncId) -> bool {
     Builtins.get(id).flags & UNCHANGED != 0
+}
+
+/// Whether `e` adds to a time: ADDTIME, SUBTIME, or arithmetic with an interval.
+pub(crate) fn adds_to_time(e: &Expr) -> bool {
+    match &e.kind {
+        ExprKind::IntervalArith { .. } => true,
+        ExprKind::Call { func, .. } => {
+            matches!(Builtins.get(*func).name, "addtime" | "subtime")
+        }
+        _ => false,
+    }
+}
+
+/// Whether the function is UNIX_TIMESTAMP.
+pub(crate) fn is_unix_timestamp(id: FuncId) -> bool {
+    Builtins.get(id).name == "unix_timestamp"
 }
 
 /// Whether the function is GREATEST or LEAST.
