@@ -256,13 +256,16 @@ impl BlockBinder<'_> {
         list: &[ast::Expr],
         make: fn(Vec<Expr>) -> ExprKind,
     ) -> Result<Expr, SqlError> {
+        let before = self.count_constant_checks();
         let list: Vec<Expr> = list
             .iter()
             .map(|e| self.truth(e))
             .collect::<Result<_, _>>()?;
         let nullable = list.iter().any(|e| e.ty.nullable);
+        let kind = make(list);
+        self.drop_needless_checks(&kind, before);
         Ok(Expr {
-            kind: make(list),
+            kind,
             ty: ExprType::boolean(nullable),
         })
     }

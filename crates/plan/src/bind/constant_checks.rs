@@ -13,6 +13,7 @@ use crate::logical::expr::{
     is_constant,
 };
 use crate::logical::func::{COMPUTED_ONCE, is_volatile};
+use crate::logical::truth::truth;
 
 /// Arguments that MySQL evaluates while it resolves a call, in its order, if they are constants:
 /// the digits or the length of the result depend on them.
@@ -227,6 +228,32 @@ impl BlockBinder<'_> {
         let mut all = all.borrow_mut();
         if !all.contains(&check) {
             all.push(check);
+        }
+    }
+
+    pub(super) fn count_constant_checks(&self) -> usize {
+        self.cx.constant_checks.map_or(0, |all| all.borrow().len())
+    }
+
+    /// Drops the texts that were recorded for the operands of an AND or OR because they are compared
+    /// with numbers, those behind the first `before`, if another constant decides it: `WHERE 1 OR
+    /// id = 'x'` does not warn. Dates and the members of lists do.
+    pub(super) fn drop_needless_checks(&self, logical: &ExprKind, before: usize) {
+        let (list, decisive) = match logical {
+            ExprKind::And(list) => (list, Some(false)),
+            ExprKind::Or(list) => (list, Some(true)),
+            _ => return,
+        };
+        if self.is_in_condition()
+            && self.count_constant_checks() > before
+            && list.iter().any(|e| truth(&self.cx, e) == decisive)
+            && let Some(all) = self.cx.constant_checks
+        {
+            let mut at = 0;
+            all.borrow_mut().retain(|check| {
+                at += 1;
+                at <= before || !matches!(check.constant, CheckedConstant::Number(..))
+            });
         }
     }
 

@@ -24,6 +24,7 @@ pub(crate) mod statement;
 pub mod table_exprs;
 pub(crate) mod tame;
 pub mod trace;
+pub(crate) mod truth;
 pub mod types;
 pub(crate) mod walk;
 pub(crate) mod window;

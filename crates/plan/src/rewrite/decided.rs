@@ -1,24 +1,26 @@
-//! AND and OR with literals as operands, in WHERE, ON and HAVING. Generated statements have them:
+//! AND and OR with constants as operands, in WHERE, ON and HAVING. Generated statements have them:
 //! `WHERE id = 1 OR 0`.
 //!
 //! ```text
-//!   x OR 0, x AND 1, x OR NULL  ─▶  x            x OR 1  ─▶  1            x AND 0  ─▶  0
+//!   x OR 0, x AND 1, x OR NULL  ─▶  x            x OR 1  ─▶  1            x AND 2 < 1  ─▶  0
+//!   x AND 'a' = 'b'             ─▶  'a' = 'b' AND x
 //! ```
-//! As in MySQL, an operand that a literal makes superfluous is not evaluated, and causes no
-//! warning.
+//! As in MySQL, an operand that a constant makes superfluous is not evaluated, and causes no
+//! warning. A constant whose value is not known yet is evaluated before the operands beside it.
 
 use nfold_types::Value;
 
 use super::decorrelate::is_repeatable;
 use crate::logical::context::PlanCx;
-use crate::logical::expr::{Expr, ExprKind, ExprType};
+use crate::logical::expr::{Expr, ExprKind, ExprType, is_constant};
 use crate::logical::query::Block;
+use crate::logical::truth::truth;
 
 /// Simplifies the conditions of a block.
 pub(super) fn by_literals(cx: &PlanCx<'_>, block: &mut Block) {
     let joined = block.outer_joins.iter_mut().map(|join| &mut join.on);
     for list in joined.chain([&mut block.conditions, &mut block.having]) {
-        if list.iter().any(has_literal) {
+        if list.iter().any(has_constant) {
             let conditions = std::mem::take(list);
             let simple = conditions.into_iter().map(|e| simplified(cx, e));
             simple.for_each(|e| add(e, list));
@@ -35,23 +37,19 @@ fn add(e: Expr, to: &mut Vec<Expr>) {
     }
 }
 
-/// Whether AND or OR has a literal as operand. Operands of other expressions do not count: there,
+/// Whether AND or OR has a constant as operand. Operands of other expressions do not count: there,
 /// NULL is not the same as false.
-fn has_literal(e: &Expr) -> bool {
+fn has_constant(e: &Expr) -> bool {
     match &e.kind {
         ExprKind::And(list) | ExprKind::Or(list) => {
-            list.iter().any(|e| is_literal(e) || has_literal(e))
+            list.iter().any(|e| is_constant(e) || has_constant(e))
         }
         _ => false,
     }
 }
 
-fn is_literal(e: &Expr) -> bool {
-    matches!(e.kind, ExprKind::Const(_) | ExprKind::Param(_))
-}
-
 fn simplified(cx: &PlanCx<'_>, e: Expr) -> Expr {
-    if !has_literal(&e) || !is_repeatable(cx, &e) {
+    if !has_constant(&e) || !is_repeatable(cx, &e) {
         return e;
     }
     let ty = e.ty;
@@ -69,6 +67,7 @@ fn simplified(cx: &PlanCx<'_>, e: Expr) -> Expr {
             None => operands.push(operand),
         }
     }
+    operands.sort_by_key(|e| !is_constant(e));
     match operands.len() {
         0 => constant(neutral),
         1 => operands.remove(0),
@@ -80,22 +79,6 @@ fn simplified(cx: &PlanCx<'_>, e: Expr) -> Expr {
             kind: ExprKind::Or(operands),
             ty,
         },
-    }
-}
-
-/// Whether a literal is true. NULL is as good as false. `None`: it is no literal, or its conversion
-/// may warn.
-fn truth(cx: &PlanCx<'_>, e: &Expr) -> Option<bool> {
-    let value = match &e.kind {
-        ExprKind::Const(value) => value.clone(),
-        ExprKind::Param(n) => cx.literals?.read(*n)?,
-        _ => return None,
-    };
-    match value {
-        Value::Null => Some(false),
-        Value::Int(n) => Some(n != 0),
-        Value::UInt(n) => Some(n != 0),
-        _ => None,
     }
 }
 
