@@ -9,23 +9,25 @@
 //! 6. [`distinct`]: DISTINCT becomes a grouping by the whole row.
 //! 7. [`merge`]: derived tables, views and common table expressions become part of the block.
 //! 8. [`pad`]: PAD_CHAR_TO_FULL_LENGTH becomes a function call around CHAR columns.
-//! 9. [`decided`]: literals decide AND and OR.
-//! 10. [`disjunctions`]: conditions that all branches of an OR share are moved out of it.
-//! 11. [`row_lists`]: OR of equalities of the same columns becomes IN over rows.
-//! 12. [`generated`]: an indexed generated column replaces its expression.
-//! 13. [`arrays`]: an indexed array replaces its document in MEMBER OF and its kin.
-//! 14. [`outer_joins`]: outer joins whose NULL-extended rows are rejected become inner joins.
-//! 15. [`push_down`]: conditions on derived tables that are not merged are tested inside them.
-//! 16. [`decorrelate`]: a correlated EXISTS or IN becomes a set that is computed once.
-//! 17. [`grouped`]: a correlated aggregate subquery becomes groups that are computed once.
-//! 18. [`semi_joins`]: EXISTS and IN over one table become semi joins, NOT EXISTS and NOT IN anti
+//! 9. [`decided`]: constants decide AND and OR.
+//! 10. [`constant_keys`]: a constant key of GROUP BY that no result shows becomes a literal.
+//! 11. [`disjunctions`]: conditions that all branches of an OR share are moved out of it.
+//! 12. [`row_lists`]: OR of equalities of the same columns becomes IN over rows.
+//! 13. [`generated`]: an indexed generated column replaces its expression.
+//! 14. [`arrays`]: an indexed array replaces its document in MEMBER OF and its kin.
+//! 15. [`outer_joins`]: outer joins whose NULL-extended rows are rejected become inner joins.
+//! 16. [`push_down`]: conditions on derived tables that are not merged are tested inside them.
+//! 17. [`decorrelate`]: a correlated EXISTS or IN becomes a set that is computed once.
+//! 18. [`grouped`]: a correlated aggregate subquery becomes groups that are computed once.
+//! 19. [`semi_joins`]: EXISTS and IN over one table become semi joins, NOT EXISTS and NOT IN anti
 //!     joins. It runs after all blocks have been rewritten.
-//! 19. [`inner_tables`]: tables of an IN subquery that only restrict its rows become semi joins.
-//! 20. [`rank_order`]: the rows of a full-text search come in the order of their ranks.
-//! 21. [`document_paths`]: JSON columns are marked of which only a part is needed.
-//! 22. [`shared_rows`]: equal derived tables are computed once.
+//! 20. [`inner_tables`]: tables of an IN subquery that only restrict its rows become semi joins.
+//! 21. [`rank_order`]: the rows of a full-text search come in the order of their ranks.
+//! 22. [`document_paths`]: JSON columns are marked of which only a part is needed.
+//! 23. [`shared_rows`]: equal derived tables are computed once.
 
 mod arrays;
+mod constant_keys;
 mod decided;
 mod decorrelate;
 mod disjunctions;
@@ -151,6 +153,7 @@ fn block(cx: &RewriteCx<'_>, block: &mut Block, limited: bool) -> Result<(), Sql
     merge::merge_derived_tables(cx.plan, block);
     pad::pad_char_columns(cx.plan, block);
     decided::by_literals(cx.plan, block);
+    constant_keys::simplify(cx.plan, block);
     disjunctions::take_apart(cx.plan, block);
     row_lists::use_row_lists(block);
     generated::use_generated_columns(block, cx.plan.literals, cx.exprs)?;
