@@ -442,6 +442,12 @@ impl Session {
             }
             self.commit(cx)?;
             self.table_locks_allow(statement)?;
+        } else if matches!(
+            statement,
+            Statement::CreateTable(_) | Statement::DropTable(_)
+        ) {
+            // A temporary table commits nothing, but a READ ONLY transaction refuses it.
+            self.refuse_read_only()?;
         }
         let is_ddl = commits && changes_definitions(statement);
         if is_ddl {
