@@ -2,8 +2,9 @@
 
 use std::borrow::Cow;
 
-use nfold_plan::expr::{Class, ColumnAt, Expr, ExprKind, ExprType, TextOrigin};
+use nfold_plan::expr::{Class, ColumnAt, Expr, ExprKind, ExprType, FuncId, TextOrigin};
 use nfold_sql::ast::IsTest;
+use nfold_types::temporal::MICROS_PER_SECOND;
 use nfold_types::{ErrorCode, SqlError, TypeKind, Value, ValueRef};
 
 use super::eval::branches::{Branch, branch_of};
@@ -187,6 +188,24 @@ impl<'a> EvalCx<'a> {
         }
     }
 
+    /// Evaluates an expression where its text is wanted. As in MySQL, the text of a TIME that
+    /// ADDTIME, SUBTIME or an interval yields has six digits behind the point, or none.
+    #[inline]
+    pub fn val_for_text(&self, e: &'a Expr) -> Result<Val<'a>, SqlError> {
+        match self.val(e)? {
+            Val::Time(t) if super::func::adds_to_time(e) => {
+                let whole = t.micros() % MICROS_PER_SECOND == 0;
+                Ok(Val::Time(t.with_fsp(if whole { 0 } else { 6 })))
+            }
+            v => Ok(v),
+        }
+    }
+
+    /// Whether the function's result as an integer is cut, not rounded: that of UNIX_TIMESTAMP.
+    pub(super) fn cuts_fraction(func: FuncId) -> bool {
+        super::func::is_unix_timestamp(func)
+    }
+
     /// Evaluates an expression where CAST wants an integer: the number of GREATEST and LEAST among
     /// dates, UNIX_TIMESTAMP without its fraction (not as UNSIGNED), and the text of any other
     /// expression of a string type.
@@ -202,7 +221,7 @@ impl<'a> EvalCx<'a> {
             {
                 self.extreme_of_dates(e)
             }
-            ExprKind::Call { func, .. } if !unsigned && super::func::is_unix_timestamp(*func) => {
+            ExprKind::Call { func, .. } if !unsigned && Self::cuts_fraction(*func) => {
                 Ok(match self.val(e)? {
                     Val::Decimal(d) => (Val::Decimal(d.truncate(0)), &e.ty),
                     v => (v, &e.ty),

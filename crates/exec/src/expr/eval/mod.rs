@@ -28,7 +28,6 @@ use std::cell::RefCell;
 
 use nfold_plan::expr::{Expr, ExprKind, ExprType};
 use nfold_types::row::RowLayout;
-use nfold_types::temporal::MICROS_PER_SECOND;
 use nfold_types::{
     Checkpoint, Date, DateTime, Decimal, ErrorCode, SqlError, Time, Value, ValueRef, Warnings,
     append_in_pieces,
@@ -307,10 +306,7 @@ impl<'a> EvalCx<'a> {
             {
                 Some(convert::leading_integer(self, text))
             }
-            // As in MySQL, UNIX_TIMESTAMP cuts its fraction off.
-            (ExprKind::Call { func, .. }, Val::Decimal(d))
-                if crate::expr::func::is_unix_timestamp(*func) =>
-            {
+            (ExprKind::Call { func, .. }, Val::Decimal(d)) if Self::cuts_fraction(*func) => {
                 d.truncate(0).to_i64().map(i128::from)
             }
             _ => convert::to_integer(self, v, ty),
@@ -366,19 +362,6 @@ impl<'a> EvalCx<'a> {
     ) -> Result<Option<Cow<'a, [u8]>>, SqlError> {
         let v = self.val_for_text(e)?;
         Ok(convert::to_text(self, v, &e.ty, collation))
-    }
-
-    /// Evaluates an expression where its text is wanted. As in MySQL, the text of a TIME that
-    /// ADDTIME, SUBTIME or an interval yields has six digits behind the point, or none.
-    #[inline]
-    pub fn val_for_text(&self, e: &'a Expr) -> Result<Val<'a>, SqlError> {
-        match self.val(e)? {
-            Val::Time(t) if crate::expr::func::adds_to_time(e) => {
-                let whole = t.micros() % MICROS_PER_SECOND == 0;
-                Ok(Val::Time(t.with_fsp(if whole { 0 } else { 6 })))
-            }
-            v => Ok(v),
-        }
     }
 
     /// Calls `f` with a context whose warnings are ignored.
