@@ -604,7 +604,9 @@ pub fn cast<'a>(
                 if (parsed.truncated || parsed.overflow) && is_silent(from) {
                     warn_incorrect(cx, "INTEGER", text, from);
                 }
-                warn_complement(cx, i, to.unsigned);
+                if !parsed.overflow {
+                    warn_complement(cx, i, to.unsigned);
+                }
             }
             if to.unsigned {
                 Val::UInt(i as u64)
