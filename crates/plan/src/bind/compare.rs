@@ -323,15 +323,16 @@ impl BlockBinder<'_> {
         a == b && is_constant(a)
     }
 
-    /// Records constant bounds beside a date or time. A text beside a date is refused for `=` and
-    /// its like only.
+    /// Records constant bounds beside a date or time, and texts beside a BIGINT column. A text
+    /// beside a date is refused for `=` and its like only.
     fn check_bounds(&self, parts: &mut [Expr; 3], kinds: &[CmpKind; 2]) {
         let [operand, low, high] = parts;
         let time = operand.ty.class() == Class::Time && self.column_behind(operand).is_some();
+        let texts = time || operand.ty.col.kind == TypeKind::BigInt;
         for (bound, kind) in [low, high].into_iter().zip(kinds) {
             let class = bound.ty.class();
             if class.is_number() && operand.ty.class().is_temporal()
-                || class == Class::String && time
+                || class == Class::String && texts
             {
                 self.check_constant(bound, operand, *kind);
             }

@@ -1,13 +1,13 @@
 //! Constants that MySQL converts before the first row, once, where a comparison, a list or a
 //! condition names them. Their check warns; then they do not warn for each row.
 
-use nfold_types::{CollationId, TypeKind, Value};
+use nfold_types::{CollationId, SqlError, TypeKind, Value};
 
 use super::BlockBinder;
 use super::compare::{is_integer_list, side};
 use super::types::is_hex;
 use crate::logical::clauses::{CheckedConstant, CheckedMembers, ConstantCheck, ListCheck};
-use crate::logical::collate::Operand;
+use crate::logical::collate::{self, Operand};
 use crate::logical::expr::{
     Class, CmpKind, Coercibility, ColumnAt, Expr, ExprKind, ExprType, ItemName, TextOrigin,
     is_constant,
@@ -125,7 +125,7 @@ impl BlockBinder<'_> {
 
     /// Records a constant that is compared with `other` for the check before the first row. The
     /// constant itself causes no more warnings then. A text beside a number is recorded only in a
-    /// condition on rows, and beside a YEAR.
+    /// condition on rows, and beside a YEAR or BIGINT.
     pub(super) fn check_constant(&self, constant: &mut Expr, other: &Expr, kind: CmpKind) {
         let Some(all) = self.cx.constant_checks else {
             return;
@@ -152,7 +152,7 @@ impl BlockBinder<'_> {
                 if beside.is_number()
                     && text
                     && column.is_some()
-                    && (is_year(other) || self.is_in_condition()) =>
+                    && (is_year(other) || is_bigint(other) || self.is_in_condition()) =>
             {
                 CheckedConstant::Number(written.clone(), number)
             }
@@ -208,6 +208,33 @@ impl BlockBinder<'_> {
         }
     }
 
+    /// Checks literals among values that are in the character set of `collation`: MySQL converts
+    /// them while it resolves the expression. Literals that are no parameters have been checked.
+    ///
+    /// # Errors
+    /// 3854 for characters that the character set lacks.
+    pub(super) fn check_convertible<'e>(
+        &self,
+        exprs: impl Iterator<Item = &'e Expr>,
+        collation: CollationId,
+    ) -> Result<(), SqlError> {
+        let Some(literals) = self.cx.literals else {
+            return Ok(());
+        };
+        for e in exprs.filter(|e| is_loose_text(&e.ty, collation)) {
+            if let ExprKind::Param(n) = e.kind
+                && let Some(value) = literals.read(n)
+            {
+                let literal = Expr {
+                    kind: ExprKind::Const(value),
+                    ty: e.ty.clone(),
+                };
+                collate::convertible(std::iter::once(&literal), collation)?;
+            }
+        }
+        Ok(())
+    }
+
     /// As [`Self::check_text`], for the members of a list parameter.
     pub(super) fn check_texts(&self, list: u32, members: &[ExprType], collation: CollationId) {
         if let Some(ty) = members.iter().find(|ty| is_loose_text(ty, collation)) {
@@ -235,9 +262,9 @@ impl BlockBinder<'_> {
         self.cx.constant_checks.map_or(0, |all| all.borrow().len())
     }
 
-    /// Drops the texts that were recorded for the operands of an AND or OR because they are compared
-    /// with numbers, those behind the first `before`, if another constant decides it: `WHERE 1 OR
-    /// id = 'x'` does not warn. Dates and the members of lists do.
+    /// Drops the texts beside numbers that were recorded for the operands of an AND or OR, those
+    /// behind the first `before`, if another constant decides it: `WHERE 1 OR id = 'x'` does not
+    /// warn. Dates and the members of lists do.
     pub(super) fn drop_needless_checks(&self, logical: &ExprKind, before: usize) {
         let (list, decisive) = match logical {
             ExprKind::And(list) => (list, Some(false)),
@@ -488,6 +515,12 @@ fn is_loose_text(ty: &ExprType, collation: CollationId) -> bool {
         && ty.class() == Class::String
         && ty.coercibility == Coercibility::Coercible
         && !is_hex(ty)
+}
+
+/// Whether a column is a BIGINT, to which MySQL converts a constant beside it while it resolves
+/// names, in every clause.
+fn is_bigint(e: &Expr) -> bool {
+    e.ty.col.kind == TypeKind::BigInt
 }
 
 fn is_year(e: &Expr) -> bool {

@@ -10,7 +10,9 @@ use super::cast::{cast, cast_to, check_cast_type};
 use super::compare::listed_comparison;
 use super::json;
 use super::names::display;
-use super::types::{aggregate_named, arith_type, bits_type, charset_collation, collation_named};
+use super::types::{
+    aggregate_named, arith_type, bits_type, charset_collation, collation_named, negated_type,
+};
 use super::wide_sets;
 use crate::logical::clauses::BlockWarning;
 use crate::logical::collate::{self, Operand};
@@ -434,26 +436,7 @@ impl BlockBinder<'_> {
         match op {
             UnaryOp::Plus => Ok(inner),
             UnaryOp::Minus => {
-                let (nullable, (p, s)) = (inner.ty.nullable, inner.ty.decimal_shape());
-                let ty = match (inner.ty.class(), &inner.kind) {
-                    // Without its sign the value may exceed BIGINT.
-                    (Class::Int, ExprKind::Const(Value::Int(v))) if *v < 0 => {
-                        ExprType::decimal(p, 0, nullable)
-                    }
-                    // The literal of a statement whose values are read at bind time. It is unsigned
-                    // only if it needs the 64th bit.
-                    (Class::Int, ExprKind::Param(_)) if inner.ty.col.unsigned => {
-                        ExprType::decimal(20, 0, nullable)
-                    }
-                    // As in MySQL, a computed constant that is negative, or beyond BIGINT, becomes
-                    // a DECIMAL.
-                    (Class::Int, _) if self.is_beyond_negation(&inner) => {
-                        ExprType::decimal(p, 0, nullable)
-                    }
-                    (Class::Int, _) => ExprType::int(p + 1, nullable),
-                    (Class::Decimal, _) => ExprType::decimal(p, s, nullable),
-                    _ => ExprType::double_fixed(inner.ty.decimals(), nullable),
-                };
+                let ty = negated_type(&inner, self.cx.funcs);
                 Ok(Expr {
                     kind: ExprKind::Neg(Box::new(inner)),
                     ty,
@@ -581,7 +564,8 @@ impl BlockBinder<'_> {
         let mut ty = collate::common_type(&types, self.cx.connection, "case")?;
         if ty.class() == Class::String {
             let values = bound.iter().map(|(_, t)| t).chain(otherwise.as_deref());
-            collate::convertible(values, ty.collation())?;
+            collate::convertible(values.clone(), ty.collation())?;
+            self.check_convertible(values, ty.collation())?;
         }
         ty = ty.computed();
         ty.nullable |= otherwise.is_none();
@@ -849,17 +833,10 @@ impl BlockBinder<'_> {
         if wide_sets::is_converted(name, &args) {
             return wide_sets::call(func, def, &infer, args);
         }
-        let mut compared = None;
-        if let ("nullif", [a, b]) = (name, args.as_slice()) {
-            if let Some(converted) = self.as_compared(a, b) {
-                args[0] = converted;
-            } else if let Some(number) = self.as_begun_number(a, b) {
-                compared = Some(std::mem::replace(&mut args[0], number));
-            }
-        }
-        if let ("nullif", [a, b]) = (name, args.as_mut_slice()) {
-            self.take_compared_collation(a, b);
-        }
+        let compared = match (name, args.as_mut_slice()) {
+            ("nullif", [a, b]) => self.convert_nullif(a, b),
+            _ => None,
+        };
         self.check_arguments(name, &args);
         if let ("strcmp", [a, b]) = (name, args.as_mut_slice()) {
             self.check_dates([a, b]);
@@ -868,6 +845,11 @@ impl BlockBinder<'_> {
             args = args.into_iter().map(|e| self.null_tested(e)).collect();
         }
         let mut ty = (def.infer)(&infer, &mut args)?;
+        if ty.class() == Class::String {
+            // The condition of IF is no part of its result.
+            let parts = args.iter().skip(usize::from(name == "if"));
+            self.check_convertible(parts, ty.collation())?;
+        }
         if let ("nullif", [a, b]) = (name, args.as_slice()) {
             args[1] = self.nullif_equal([compared.as_ref().unwrap_or(a), b])?;
         }
@@ -882,15 +864,6 @@ impl BlockBinder<'_> {
             kind: ExprKind::Call { func, args },
             ty,
         })
-    }
-
-    /// Whether a constant is an integer below zero, or from 2^63 on.
-    fn is_beyond_negation(&self, e: &Expr) -> bool {
-        match self.cx.funcs.value_of(e) {
-            Some(Value::Int(v)) => v < 0,
-            Some(Value::UInt(v)) => v > i64::MAX as u64,
-            _ => false,
-        }
     }
 
     fn function(&mut self, call: &ast::FunctionCall) -> Result<Expr, SqlError> {

@@ -15,10 +15,23 @@ use crate::logical::expr::{Class, Expr, ExprKind, ExprType};
 const EXACT_END: f64 = (1_u64 << 53) as f64;
 
 impl BlockBinder<'_> {
+    /// Converts the first argument of NULLIF as MySQL does before it compares the arguments.
+    /// Returns the argument that is compared, if that is another one than the result.
+    pub(super) fn convert_nullif(&self, a: &mut Expr, b: &Expr) -> Option<Expr> {
+        let mut compared = None;
+        if let Some(converted) = self.as_compared(a, b) {
+            *a = converted;
+        } else if let Some(number) = self.as_begun_number(a, b) {
+            compared = Some(std::mem::replace(a, number));
+        }
+        self.take_compared_collation(a, b);
+        compared
+    }
+
     /// The first argument of NULLIF in the type of the second, if it is a constant beside a TIME,
     /// YEAR or BIGINT column, or a number beside a DATE column, and a value of that type. MySQL
     /// converts such a constant before it compares, and then returns it in this type.
-    pub(super) fn as_compared(&self, literal: &Expr, column: &Expr) -> Option<Expr> {
+    fn as_compared(&self, literal: &Expr, column: &Expr) -> Option<Expr> {
         let to = self.column_behind(column)?.ty;
         if !is_convertible_to(&to.kind) {
             return None;
@@ -52,7 +65,7 @@ impl BlockBinder<'_> {
     /// The number that NULLIF returns for a text literal beside a BIGINT column that does not have
     /// all of the literal: it is the number with which the text begins, or 0. The comparison reads
     /// the text, and warns of it.
-    pub(super) fn as_begun_number(&self, literal: &Expr, column: &Expr) -> Option<Expr> {
+    fn as_begun_number(&self, literal: &Expr, column: &Expr) -> Option<Expr> {
         let to = self.column_behind(column)?.ty;
         let set = literal.ty.col.charset();
         let is_text = literal.ty.class() == Class::String
@@ -78,9 +91,9 @@ impl BlockBinder<'_> {
         exact.then(|| Expr::constant(Value::Int(number as i64), ExprType::bigint(true)))
     }
 
-    /// Gives a literal text, the first argument of NULLIF, the collation in which it is compared. As
-    /// in MySQL, NULLIF returns it in that collation.
-    pub(super) fn take_compared_collation(&self, literal: &mut Expr, other: &Expr) {
+    /// Moves a literal text, the first argument of NULLIF, to the collation in which it is
+    /// compared: as in MySQL, NULLIF returns it in that collation.
+    fn take_compared_collation(&self, literal: &mut Expr, other: &Expr) {
         let text = |e: &Expr| e.ty.class() == Class::String && !is_hex(&e.ty);
         let is_literal = matches!(literal.kind, ExprKind::Const(_) | ExprKind::Param(_));
         if !is_literal || !text(literal) || !text(other) {

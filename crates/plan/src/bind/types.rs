@@ -2,7 +2,7 @@
 
 use nfold_types::collation::CollationId;
 use nfold_types::sql_type::NOT_FIXED_DECIMALS;
-use nfold_types::{ColumnType, ErrorCode, SqlError, TextSize, TypeKind};
+use nfold_types::{ColumnType, ErrorCode, SqlError, TextSize, TypeKind, Value};
 
 use super::compare::{is_double, is_integer_list, is_year_text, row_kind};
 use crate::logical::clauses::AggFunc;
@@ -14,6 +14,7 @@ use crate::logical::expr::{
     ArithOp, Class, CmpKind, Coercibility, Expr, ExprKind, ExprType, MAX_KEPT_CHARS, TextOrigin,
     operand,
 };
+use crate::logical::func::FuncSet;
 use crate::logical::mode::SqlMode;
 
 /// Joins conditions by AND. A single condition is returned unchanged.
@@ -116,6 +117,32 @@ fn integer(digits: u32, unsigned: bool, nullable: bool) -> ExprType {
     let mut ty = ExprType::int(digits + u32::from(!unsigned), nullable);
     ty.col.unsigned = unsigned;
     ty
+}
+
+/// The type of the negation of `e`.
+pub(super) fn negated_type(e: &Expr, funcs: &dyn FuncSet) -> ExprType {
+    let (nullable, (p, s)) = (e.ty.nullable, e.ty.decimal_shape());
+    match (e.ty.class(), &e.kind) {
+        // Without its sign the value may exceed BIGINT.
+        (Class::Int, ExprKind::Const(Value::Int(v))) if *v < 0 => ExprType::decimal(p, 0, nullable),
+        // The literal of a statement whose values are read at bind time. It is unsigned only if it
+        // needs the 64th bit.
+        (Class::Int, ExprKind::Param(_)) if e.ty.col.unsigned => ExprType::decimal(20, 0, nullable),
+        (Class::Int, _) => {
+            // As in MySQL, a computed constant below zero or beyond BIGINT becomes a DECIMAL.
+            let beyond = match funcs.value_of(e) {
+                Some(Value::Int(v)) => v < 0,
+                Some(Value::UInt(v)) => v > i64::MAX as u64,
+                _ => false,
+            };
+            match beyond {
+                true => ExprType::decimal(p, 0, nullable),
+                false => ExprType::int(p + 1, nullable),
+            }
+        }
+        (Class::Decimal, _) => ExprType::decimal(p, s, nullable),
+        _ => ExprType::double_fixed(e.ty.decimals(), nullable),
+    }
 }
 
 /// The type of an arithmetic operation (manual, "Arithmetic Operators"). Length and decimals follow
