@@ -192,13 +192,21 @@ impl<'a> EvalCx<'a> {
     /// ADDTIME, SUBTIME or an interval yields has six digits behind the point, or none.
     #[inline]
     pub fn val_for_text(&self, e: &'a Expr) -> Result<Val<'a>, SqlError> {
-        match self.val(e)? {
-            Val::Time(t) if super::func::adds_to_time(e) => {
-                let whole = t.micros() % MICROS_PER_SECOND == 0;
-                Ok(Val::Time(t.with_fsp(if whole { 0 } else { 6 })))
-            }
-            v => Ok(v),
+        match e.ty.col.kind {
+            TypeKind::Time(_) if super::func::adds_to_time(e) => self.added_time(e),
+            _ => self.val(e),
         }
+    }
+
+    #[cold]
+    fn added_time(&self, e: &'a Expr) -> Result<Val<'a>, SqlError> {
+        Ok(match self.val(e)? {
+            Val::Time(t) => {
+                let whole = t.micros() % MICROS_PER_SECOND == 0;
+                Val::Time(t.with_fsp(if whole { 0 } else { 6 }))
+            }
+            v => v,
+        })
     }
 
     /// Whether the function's result as an integer is cut, not rounded: that of UNIX_TIMESTAMP.
