@@ -2,6 +2,9 @@
 
 /// The number of rows of each table.
 pub const ROWS: u64 = 20_000;
+/// More rows of sbtest1. With [`ROWS`] the leaves of its index on `k` are full, so that some of the
+/// updates split one; by now all are split.
+const MORE_ROWS: u64 = 4_000;
 /// The number of values of `items.group_id`: about five rows have each.
 pub const GROUPS: u64 = 4_000;
 /// The default number of runs of a kind.
@@ -164,6 +167,14 @@ pub fn load() -> Vec<String> {
         }
         all.push(format!("INSERT INTO sbtest1 VALUES {}", a.join(",")));
         all.push(format!("INSERT INTO items VALUES {}", b.join(",")));
+    }
+    for first in (ROWS + 1..=ROWS + MORE_ROWS).step_by(500) {
+        let mut rows = Vec::new();
+        for id in first..first + 500 {
+            let (k, c, pad) = (random.up_to(ROWS), "c".repeat(108), "p".repeat(59));
+            rows.push(format!("({id},{k},'{c}','{pad}')"));
+        }
+        all.push(format!("INSERT INTO sbtest1 VALUES {}", rows.join(",")));
     }
     all.push("ANALYZE TABLE sbtest1, items".to_string());
     all
