@@ -235,16 +235,26 @@ fn short_strings_of_lists_are_read_whole() {
         "1234567\\'",
         "12345678''9",
     ];
+    let long = "x".repeat(1100);
     for text in strings {
-        for behind in ["", ",'x'", ",'a long string behind it'"] {
-            let statement = format!("SELECT 1 IN ('{text}'{behind})");
+        for others in [
+            ["", ""],
+            ["", ",'x'"],
+            ["", ",'a long string behind it'"],
+            ["", &format!(",'{long}'")],
+            ["", &format!(",'{long}','x'")],
+            [&format!("'{long}',"), ""],
+            [&format!("'x','{long}',"), ",'x'"],
+        ] {
+            let [before, behind] = others;
+            let statement = format!("SELECT 1 IN ({before}'{text}'{behind})");
             let d = digested(&statement);
             assert!(d.text().ends_with(b"(...)"), "{statement}");
             let expected: Vec<_> = d.list(1, statement.as_bytes()).collect();
-            let Lit::String(first) = expected[0] else {
+            let Lit::String(own) = expected[before.matches("',").count()] else {
                 panic!("{statement}");
             };
-            assert_eq!(first.raw, text.as_bytes());
+            assert_eq!(own.raw, text.as_bytes());
             let mut list = d.list(1, statement.as_bytes());
             for lit in &expected {
                 let Lit::String(raw) = lit else {

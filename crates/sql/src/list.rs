@@ -146,6 +146,8 @@ fn skip_blanks(text: &[u8], mut at: usize) -> usize {
 
 /// The bytes that are examined for the end of a string before the general search.
 const SHORT_STRING: usize = 16;
+/// In a shorter text, a failed attempt with a long string costs more than all others save.
+const LEAST_TEXT: usize = 1024;
 
 /// The end of the string in single quotes at `at`, if it is short and has neither escapes nor
 /// doubled quotes. Eight bytes are examined together, because a call of the general search takes
@@ -155,7 +157,7 @@ fn plain_string_end(text: &[u8], at: usize, mode: LexMode) -> Option<usize> {
     const ONES: u64 = 0x0101_0101_0101_0101;
     // The high bit of the first zero byte, and possibly of bytes after it.
     let zeros = |word: u64| word.wrapping_sub(ONES) & !word & (ONES << 7);
-    if text.get(at) != Some(&b'\'') {
+    if text.len() < LEAST_TEXT || text.get(at) != Some(&b'\'') {
         return None;
     }
     let no_backslash = mode.has(LexMode::NO_BACKSLASH_ESCAPES);

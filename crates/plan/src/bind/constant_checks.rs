@@ -273,7 +273,7 @@ impl BlockBinder<'_> {
         };
         if self.is_in_condition()
             && self.count_constant_checks() > before
-            && list.iter().any(|e| truth(&self.cx, e) == decisive)
+            && list.iter().any(|e| truth(self.cx, e) == decisive)
             && let Some(all) = self.cx.constant_checks
         {
             let mut at = 0;

@@ -442,12 +442,6 @@ impl Session {
             }
             self.commit(cx)?;
             self.table_locks_allow(statement)?;
-        } else if matches!(
-            statement,
-            Statement::CreateTable(_) | Statement::DropTable(_)
-        ) {
-            // A temporary table commits nothing, but a READ ONLY transaction refuses it.
-            self.refuse_read_only()?;
         }
         let is_ddl = commits && changes_definitions(statement);
         if is_ddl {
@@ -512,12 +506,20 @@ impl Session {
             AlterDatabase(a) => self.alter_database(cx, a),
             DropDatabase { if_exists, name } => self.drop_database(cx, *if_exists, name.as_str()),
             CreateTable(c) => match &c.query {
-                _ if c.temporary => self.create_temporary(cx, c, text, sink),
+                // It commits nothing, but a READ ONLY transaction refuses it.
+                _ if c.temporary => {
+                    self.refuse_read_only()?;
+                    self.create_temporary(cx, c, text, sink)
+                }
                 Some(query) => self.create_table_select(cx, c, (query, text), sink),
                 _ => ddl::run::table::run(self, cx, statement, text),
             },
             CreateView(v) => self.create_view(cx, v, text),
             DropView { if_exists, names } => self.drop_views(cx, *if_exists, names),
+            DropTable(drop) if drop.temporary => {
+                self.refuse_read_only()?;
+                ddl::run::table::run(self, cx, statement, text)
+            }
             DropTable(_)
             | Truncate(_)
             | RenameTable(_)
