@@ -48,6 +48,9 @@ def test_channel_stops_at_gtids_and_positions(srv):
         # The third row is transaction 5, behind CREATE DATABASE and CREATE TABLE.
         s = stopped_at(cur, f"SQL_BEFORE_GTIDS = '{uuid}:5-6'")
         assert highest(cur) == 2 and s["Until_Condition"] == "SQL_BEFORE_GTIDS", s
+        # One of the set is applied already.
+        stopped_at(cur, f"SQL_BEFORE_GTIDS = '{uuid}:2'")
+        assert highest(cur) == 2
         file, position, _ = places[3]
         s = stopped_at(cur, f"SOURCE_LOG_FILE = '{file}', SOURCE_LOG_POS = {position}")
         assert highest(cur) == 4, highest(cur)

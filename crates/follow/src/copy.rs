@@ -56,11 +56,12 @@ pub trait Target {
     fn tell(&self, text: &str);
 
     /// Applies the source's changes from the channel's position on to `end`, by the set of GTIDs
-    /// if `gtids`, although they may find other rows or none. Returns when they are applied.
+    /// if `gtids`, although they may find other rows or none. Returns when they are applied, or why
+    /// they cannot be applied.
     ///
     /// # Errors
-    /// The channel has stopped before.
-    fn complete(&mut self, end: &Position, gtids: bool) -> Result<(), String>;
+    /// The source cannot be reached. A later call goes on.
+    fn complete(&mut self, end: &Position, gtids: bool) -> Result<Result<(), String>, String>;
 }
 
 /// Copies a source to the server `target`, and configures its channel, but does not start it.
@@ -162,7 +163,7 @@ pub fn copy(
         target.tell("applying what the source has changed since the copy began");
     }
     if first != latest
-        && let Err(why) = target.complete(&latest, facts.gtids)
+        && let Err(why) = (target.complete(&latest, facts.gtids)).map_err(CopyError)?
     {
         writer.run(b"RESET REPLICA ALL")?;
         unfinished::forget(&mut writer)?;
@@ -426,17 +427,14 @@ fn copy_account(source: &mut Client, target: &mut Client, account: &str) -> Resu
     result
 }
 
-/// Configures the channel to begin at a position, unless an earlier start has done so.
+/// Configures the channel to begin at a position. Where an earlier start has done so, the position
+/// stays, and the account may be another one.
 fn configure(
     target: &mut Client,
     options: &CopyOptions,
     facts: &Facts,
     at: &Position,
 ) -> Result<(), CopyError> {
-    let channel = target.query("SHOW REPLICA STATUS")?;
-    if !channel.is_empty() {
-        return Ok(());
-    }
     let source = &options.source.0;
     let start = match facts.gtids {
         true => "SOURCE_AUTO_POSITION = 1".to_owned(),
@@ -446,24 +444,29 @@ fn configure(
             at.position
         ),
     };
+    let account = format!(
+        "SOURCE_USER = {}, SOURCE_PASSWORD = {}, SOURCE_SSL = {}",
+        quoted(&source.user),
+        quoted(&source.password),
+        u8::from(source.ssl),
+    );
+    // The statements have a password, so their errors do not show them.
+    let changed = CopyError::at("CHANGE REPLICATION SOURCE TO");
+    if !target.query("SHOW REPLICA STATUS")?.is_empty() {
+        let change = format!("CHANGE REPLICATION SOURCE TO {account}");
+        return target.run(change.as_bytes()).map(drop).map_err(changed);
+    }
     if facts.gtids && !at.gtids.is_empty() {
         target.run(format!("SET GLOBAL gtid_purged = {}", quoted(&at.gtids)).as_bytes())?;
     }
     let change = format!(
-        "CHANGE REPLICATION SOURCE TO SOURCE_HOST = {}, SOURCE_PORT = {}, SOURCE_USER = {}, \
-         SOURCE_PASSWORD = {}, SOURCE_SSL = {}, GET_SOURCE_PUBLIC_KEY = 1, \
-         SOURCE_CONNECT_RETRY = 5, SOURCE_RETRY_COUNT = 0, NFOLD_DATABASES = {}, {start}",
+        "CHANGE REPLICATION SOURCE TO SOURCE_HOST = {}, SOURCE_PORT = {}, {account}, \
+         GET_SOURCE_PUBLIC_KEY = 1, SOURCE_CONNECT_RETRY = 5, SOURCE_RETRY_COUNT = 0, NFOLD_DATABASES = {}, {start}",
         quoted(&source.host),
         source.port,
-        quoted(&source.user),
-        quoted(&source.password),
-        u8::from(source.ssl),
         quoted(&options.databases.join(",")),
     );
-    // The statement has a password, so the error does not show it.
-    let changed = target.run(change.as_bytes());
-    changed.map_err(CopyError::at("CHANGE REPLICATION SOURCE TO"))?;
-    Ok(())
+    target.run(change.as_bytes()).map(drop).map_err(changed)
 }
 
 /// Stores the settings of a replica.

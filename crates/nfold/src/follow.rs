@@ -157,7 +157,7 @@ impl Target for Directory<'_> {
         tracing::info!("{text}");
     }
 
-    fn complete(&mut self, end: &Position, gtids: bool) -> Result<(), String> {
+    fn complete(&mut self, end: &Position, gtids: bool) -> Result<Result<(), String>, String> {
         let Some(server) = &self.server else {
             return Err("the copy is not open".into());
         };
@@ -190,6 +190,8 @@ impl PrivateServer {
             ("read_only", "OFF"),
             ("super_read_only", "OFF"),
             ("skip_replica_start", "ON"),
+            // An earlier start may have stored the settings of the replica.
+            ("persisted_globals_load", "OFF"),
             ("max_allowed_packet", "1G"),
             // The directory is complete only after it is closed.
             ("innodb_flush_log_at_trx_commit", "2"),

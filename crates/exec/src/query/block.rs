@@ -229,7 +229,16 @@ impl BlockExec {
             st: &state,
         };
         let reads_rows = limits.wanted() > 0 || block.calc_found_rows;
-        let nothing = !passes_constant_conditions(&cx, block, reads_rows)?;
+        let nothing = match constant_conditions(&cx, block, reads_rows)? {
+            Passing::All => false,
+            Passing::Total => true,
+            Passing::Nothing => {
+                if block.calc_found_rows {
+                    rt.found_rows.set(Some(0));
+                }
+                return Ok(());
+            }
+        };
         let scx = StepCx {
             rt,
             block,
@@ -328,7 +337,7 @@ impl BlockExec {
             outer: &[],
             st: &state,
         };
-        passes_constant_conditions(&cx, block, true)?;
+        constant_conditions(&cx, block, true)?;
         for subquery in &self.subqueries {
             subquery.release();
         }
@@ -352,7 +361,7 @@ impl BlockExec {
             outer: &[],
             st: &state,
         };
-        if !passes_constant_conditions(&cx, block, true)? {
+        if !matches!(constant_conditions(&cx, block, true)?, Passing::All) {
             return Ok(());
         }
         let scx = StepCx {
@@ -372,22 +381,42 @@ impl BlockExec {
     }
 }
 
+/// What the conditions of a block that read no row leave of its result.
+enum Passing {
+    All,
+    /// The groups that exist without rows: that of a query without GROUP BY, and the total of WITH
+    /// ROLLUP.
+    Total,
+    /// HAVING leaves out the total of WITH ROLLUP, too.
+    Nothing,
+}
+
 /// Tests the conditions of a block that read no row, and checks the constants of the others. As in
 /// MySQL, dates are checked before the conditions, and numbers only if rows are read.
-fn passes_constant_conditions<'a>(
+fn constant_conditions<'a>(
     cx: &EvalCx<'a>,
     block: &'a Block,
     reads_rows: bool,
-) -> Result<bool, SqlError> {
+) -> Result<Passing, SqlError> {
     let checks = &block.constant_checks;
     if !checks.is_empty() {
         check_time_points(cx, checks)?;
     }
-    let passes = cx.passes(&block.constant_filter)? && cx.passes(&block.constant_having)?;
+    let has_total = block.group.as_ref().is_some_and(|g| g.rollup);
+    let mut passes = cx.passes(&block.constant_filter)?;
+    if (passes || has_total) && !cx.passes(&block.constant_having)? {
+        passes = false;
+        if has_total {
+            return Ok(Passing::Nothing);
+        }
+    }
     if passes && reads_rows && !checks.is_empty() {
         check_numbers(cx, checks)?;
     }
-    Ok(passes)
+    Ok(match passes {
+        true => Passing::All,
+        false => Passing::Total,
+    })
 }
 
 /// Whether LIMIT 0 or a constant condition leaves no rows of a query. The conditions warn when the

@@ -120,9 +120,8 @@ pub(super) fn join_tables(cx: &PlanCx<'_>, block: &mut Block, graph: JoinGraph) 
     let tests = first_conditions::range_tests(cx, &pending);
     block.constant_filter.extend(tests);
     // A condition of HAVING that names no group decides before any row is read. A group without
-    // GROUP BY exists without rows, too, and so does the total of WITH ROLLUP.
-    let group = block.group.as_ref();
-    if !block.having.is_empty() && group.is_some_and(|g| !g.implicit && !g.rollup) {
+    // GROUP BY exists without rows, too.
+    if !block.having.is_empty() && block.group.as_ref().is_some_and(|g| !g.implicit) {
         let mut having = std::mem::take(&mut block.having);
         having.iter_mut().for_each(|e| decide_null_tests(block, e));
         (block.constant_having, block.having) =

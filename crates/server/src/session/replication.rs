@@ -72,7 +72,8 @@ impl Until {
     /// Whether the channel stops, which has applied `gtids` and all up to a place of the source.
     pub fn is_reached(&self, gtids: &GtidSet, (file, position): (&str, u64)) -> bool {
         match self {
-            Until::BeforeGtids(_) => false,
+            // One of them is applied already: the applier stops before the others itself.
+            Until::BeforeGtids(set) => set.without(gtids) != *set,
             Until::AfterGtids(set) => set.is_subset(gtids),
             // The numbers of files have leading zeros, and one digit more beyond 999999.
             Until::Position {
@@ -296,9 +297,15 @@ impl Replication {
     /// row to its new values, even if it finds another one or none, and DDL statements stop the
     /// channel. Blocks.
     ///
+    /// Returns the error of the applier if it has stopped before: it would stop there again.
+    ///
     /// # Errors
-    /// The channel does not start, or stops before.
-    pub fn complete(&self, server: &Arc<ServerState>, until: Until) -> Result<(), SqlError> {
+    /// The channel does not start, or the source cannot be reached.
+    pub fn complete(
+        &self,
+        server: &Arc<ServerState>,
+        until: Until,
+    ) -> Result<Result<(), String>, SqlError> {
         self.completing.store(true, Relaxed);
         let started = self.start(server, Some(until));
         let running = self.running.lock().take();
@@ -311,9 +318,12 @@ impl Replication {
         started?;
         let status = self.with_status(|status| status.clone());
         if status.arrived {
-            return Ok(());
+            return Ok(Ok(()));
         }
-        let error = status.applier_error.or(status.source_error);
+        if let Some(e) = status.applier_error {
+            return Ok(Err(e.message));
+        }
+        let error = status.source_error;
         let text = error.map_or("the channel has stopped".into(), |e| e.message);
         Err(SqlError::with_message(ErrorCode::ER_UNKNOWN_ERROR, text))
     }

@@ -393,15 +393,16 @@ impl ServerState {
     }
 
     /// Applies the source's changes to a copy whose rows come from several moments, up to the
-    /// latest of them: a set of GTIDs, or a file and a position. Blocks.
+    /// latest of them: a set of GTIDs, or a file and a position. Returns why they cannot be
+    /// applied, if so. Blocks.
     ///
     /// # Errors
-    /// The channel does not start, or stops before.
+    /// The channel does not start, or the source cannot be reached.
     pub fn complete_copy(
         self: &Arc<Self>,
         gtids: Option<&str>,
         (file, position): (&str, u64),
-    ) -> Result<(), SqlError> {
+    ) -> Result<Result<(), String>, SqlError> {
         let until = match gtids.map(GtidSet::parse) {
             Some(Ok(set)) => Until::AfterGtids(set),
             Some(Err(e)) => {

@@ -147,15 +147,20 @@ mod tests {
             precision: 7,
             scale: 2,
         });
+        let text = |kind| {
+            let mut ty = ColumnType::new(kind);
+            ty.collation = CollationId::UTF8MB4_BIN;
+            ty
+        };
         let from = [
             ColumnType::new(TypeKind::Int),
-            ColumnType::new(TypeKind::VarChar(20)),
+            text(TypeKind::VarChar(20)),
             decimal.clone(),
             ColumnType::new(TypeKind::TinyInt),
         ];
         let to = [
             ColumnType::new(TypeKind::BigInt),
-            ColumnType::new(TypeKind::Text(TextSize::Long)),
+            text(TypeKind::Text(TextSize::Long)),
             decimal,
             ColumnType::new(TypeKind::BigInt),
         ];
