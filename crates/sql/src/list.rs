@@ -146,7 +146,8 @@ fn skip_blanks(text: &[u8], mut at: usize) -> usize {
 
 /// The bytes that are examined for the end of a string before the general search.
 const SHORT_STRING: usize = 16;
-/// In a shorter text, a failed attempt with a long string costs more than all others save.
+/// The least length of a text, in bytes, in which short strings are looked for. Shorter texts have
+/// few strings, and a long one among them costs more than the search saves.
 const LEAST_TEXT: usize = 1024;
 
 /// The end of the string in single quotes at `at`, if it is short and has neither escapes nor

@@ -11,10 +11,10 @@
 //! # Invariants
 //! - E1. Each row of an event changes exactly one row. A row that is not found, or exists already,
 //!   is an error that names the row.
-//! - E1a. With [`ExpectedRows::AnyVersion`] the table has rows of later moments, or lacks them.
-//!   Each row gets the values of its event: a row that is missing is inserted, rows with one of its
-//!   keys are deleted, and a row to delete may be missing. The last event of a row decides, so the
-//!   rows are right behind the event of the latest moment.
+//! - E1a. With [`ExpectedRows::AnyVersion`] the table may have newer rows than the source had, or
+//!   lack some. An event sets its row to the new values: a missing row is inserted, other rows with
+//!   one of its unique keys are deleted, and a row to delete may be missing. After the last event
+//!   each row has the values of the newest event about it.
 //! - E2. A table without a key whose columns are all in the event is read as a whole, and a row
 //!   counts if all columns of the event are equal.
 

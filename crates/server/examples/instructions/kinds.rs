@@ -2,8 +2,9 @@
 
 /// The number of rows of each table.
 pub const ROWS: u64 = 20_000;
-/// More rows of sbtest1. With [`ROWS`] the leaves of its index on `k` are full, so that some of the
-/// updates split one; by now all are split.
+/// The rows of sbtest1 beyond [`ROWS`]. With [`ROWS`] alone the leaves of its index on `k` are
+/// almost full, and some of the counted updates would split one. With these rows all have been
+/// split.
 const MORE_ROWS: u64 = 4_000;
 /// The number of values of `items.group_id`: about five rows have each.
 pub const GROUPS: u64 = 4_000;
