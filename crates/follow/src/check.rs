@@ -177,10 +177,7 @@ fn tables(
 ) -> Result<(), CopyError> {
     for database in databases {
         let schema = quoted(database);
-        let mut list = |sql: String| -> Result<Vec<String>, CopyError> {
-            let rows = client.query(&sql)?;
-            Ok(rows.into_iter().flatten().flatten().collect())
-        };
+        let mut list = |sql: String| list(client, &sql);
         for table in list(format!(
             "SELECT CONCAT(table_name, ' (', LOWER(table_type), ')') \
              FROM information_schema.tables WHERE table_schema = {schema} \

@@ -338,7 +338,7 @@ fn define_views(
         let before = left.len();
         let mut failed = Vec::new();
         for (database, view, _) in left {
-            let path = unfinished::path_of_view(database, &view);
+            let path = format!("{}.{}", name(database), name(&view));
             // Names of the current database are shown without it.
             let current = format!("USE {}", name(database));
             source.run(current.as_bytes())?;

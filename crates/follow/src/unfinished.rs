@@ -20,7 +20,7 @@ use nfold_replica::Client;
 
 use crate::check::{Facts, list};
 use crate::error::CopyError;
-use crate::literal::{name, quoted};
+use crate::literal::quoted;
 use crate::rows::Chunk;
 use crate::schema::{Table, definition, tables};
 use crate::snapshot::Position;
@@ -63,12 +63,10 @@ pub(crate) fn definitions(
     databases: &[String],
 ) -> Result<Definitions, CopyError> {
     let mut found = Definitions::new();
-    for database in databases {
-        for table in tables(source, database)? {
-            let path = table.path();
-            let sql = definition(source, &format!("TABLE {path}"))?;
-            found.insert(path, without_counter(&sql));
-        }
+    for table in all_tables(source, databases)? {
+        let path = table.path();
+        let sql = definition(source, &format!("TABLE {path}"))?;
+        found.insert(path, without_counter(&sql));
     }
     Ok(found)
 }
@@ -266,11 +264,6 @@ pub(crate) fn all_tables(
         all.extend(tables(source, database)?);
     }
     Ok(all)
-}
-
-/// The name of the view of a database for a statement.
-pub(crate) fn path_of_view(database: &str, view: &str) -> String {
-    format!("{}.{}", name(database), name(view))
 }
 
 #[cfg(test)]
