@@ -603,8 +603,10 @@ impl BinaryLog {
         self.owned.lock().remove(&gtid);
     }
 
-    /// `gtid_owned`: of a connection, or of all with their ids.
+    /// `gtid_owned`: of a connection, or of all with their ids. A commit that has returned to its
+    /// client owns its GTID no longer, so this waits until it is in the files. Blocks.
     pub(crate) fn owned_gtids(&self, of: Option<u32>) -> String {
+        self.catch_up();
         let owned = self.owned.lock();
         let shown = owned
             .iter()
