@@ -455,19 +455,8 @@ impl Session {
             };
         }
         let mut response = self.dispatch(cx, statement, text, sink);
-        // A statement that has changed nothing is not in the binary log, unless it has a GTID.
-        let left = self.carried.pending.attachment.take();
-        if is_ddl && left.is_none() && response.is_ok() && self.logging().is_some() {
-            self.wait_for_replicas(cx);
-        }
-        if is_ddl && (self.gate.is_some() || self.source_gtid.is_some()) {
-            let with_rows = matches!(statement, Statement::CreateTable(c) if c.query.is_some());
-            let is_recorded = is_logged(statement) || with_rows;
-            let ended = self.end_ddl_gtid(cx, left, response.is_ok() && is_recorded);
-            response = response.and_then(|done| ended.map(|()| done));
-        }
-        if commits && response.is_ok() && !matches!(statement, Statement::LockTables(_)) {
-            response = self.renew_table_locks(cx).and(response);
+        if commits {
+            response = self.after_implicit_commit(cx, statement, is_ddl, response);
         }
         if !self.handlers.is_empty() && changes_tables(statement) {
             self.close_changed_handlers();
@@ -482,6 +471,32 @@ impl Session {
             && !matches!(statement, Statement::GetDiagnostics(_))
         {
             self.env.row_count.set(done.affected_rows as i64);
+        }
+        response
+    }
+
+    /// The second half of a statement that has committed the open transaction before it ran: its
+    /// place in the binary log, and the locks of LOCK TABLES.
+    fn after_implicit_commit(
+        &mut self,
+        cx: &mut dyn ExecCx,
+        statement: &Statement,
+        is_ddl: bool,
+        mut response: Result<Response, SqlError>,
+    ) -> Result<Response, SqlError> {
+        // A statement that has changed nothing is not in the binary log, unless it has a GTID.
+        let left = self.carried.pending.attachment.take();
+        if is_ddl && left.is_none() && response.is_ok() && self.logging().is_some() {
+            self.wait_for_replicas(cx);
+        }
+        if is_ddl && (self.gate.is_some() || self.source_gtid.is_some()) {
+            let with_rows = matches!(statement, Statement::CreateTable(c) if c.query.is_some());
+            let is_recorded = is_logged(statement) || with_rows;
+            let ended = self.end_ddl_gtid(cx, left, response.is_ok() && is_recorded);
+            response = response.and_then(|done| ended.map(|()| done));
+        }
+        if response.is_ok() && !matches!(statement, Statement::LockTables(_)) {
+            response = self.renew_table_locks(cx).and(response);
         }
         response
     }
