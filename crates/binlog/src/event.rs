@@ -210,6 +210,8 @@ pub struct GtidEvent {
     /// The transaction may run beside those with a greater `sequence_number` than this.
     pub last_committed: i64,
     pub sequence_number: i64,
+    /// When the source committed it, in microseconds since 1970.
+    pub committed_us: Option<u64>,
 }
 
 /// The body of an event.
@@ -420,6 +422,15 @@ fn gtid(r: &mut Reader<'_>, has_gtid: bool) -> Result<GtidEvent, BinlogError> {
         last_committed = r.u64("last_committed")? as i64;
         sequence_number = r.u64("sequence_number")? as i64;
     }
+    // Seven bytes; the highest bit says that the time on the first source follows.
+    let committed_us = match r.rest().len() {
+        7.. => {
+            let mut bytes = [0; 8];
+            bytes[..7].copy_from_slice(r.take(7, "time of the commit")?);
+            Some(u64::from_le_bytes(bytes) & ((1 << 55) - 1))
+        }
+        _ => None,
+    };
     if has_gtid && (number == 0 || number > Gtid::MAX_NUMBER) {
         return Err(BinlogError::Malformed("number of a GTID"));
     }
@@ -431,6 +442,7 @@ fn gtid(r: &mut Reader<'_>, has_gtid: bool) -> Result<GtidEvent, BinlogError> {
         }),
         last_committed,
         sequence_number,
+        committed_us,
     })
 }
 

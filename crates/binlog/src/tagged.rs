@@ -45,6 +45,7 @@ pub(crate) fn read(body: &[u8]) -> Result<GtidEvent, BinlogError> {
     const TAG: u64 = 3;
     const LAST_COMMITTED: u64 = 4;
     const SEQUENCE_NUMBER: u64 = 5;
+    const COMMIT_TIME: u64 = 6;
     /// The last field that this function knows.
     const LAST_KNOWN: u64 = 11;
     let mut r = Reader::new(body);
@@ -57,6 +58,7 @@ pub(crate) fn read(body: &[u8]) -> Result<GtidEvent, BinlogError> {
     }
     let (mut uuid, mut gno, mut tag) = ([0; 16], 0, Tag::default());
     let (mut last_committed, mut sequence_number) = (0, 0);
+    let mut committed_us = None;
     while !r.is_empty() {
         match number(&mut r)? {
             FLAGS => drop(number(&mut r)?),
@@ -74,7 +76,8 @@ pub(crate) fn read(body: &[u8]) -> Result<GtidEvent, BinlogError> {
             }
             LAST_COMMITTED => last_committed = signed(&mut r)?,
             SEQUENCE_NUMBER => sequence_number = signed(&mut r)?,
-            // Times and versions of the servers, the length of the transaction.
+            COMMIT_TIME => committed_us = Some(number(&mut r)?),
+            // The time on the first source, versions of the servers, the transaction's length.
             _ => break,
         }
     }
@@ -88,5 +91,6 @@ pub(crate) fn read(body: &[u8]) -> Result<GtidEvent, BinlogError> {
         }),
         last_committed,
         sequence_number,
+        committed_us,
     })
 }

@@ -23,6 +23,7 @@ statement_kinds! {
     Begin "Com_begin",
     Binlog "Com_binlog",
     ChangeDb "Com_change_db",
+    ChangeReplicationFilter "Com_change_repl_filter",
     ChangeReplicationSource "Com_change_replication_source",
     Check "Com_check",
     Checksum "Com_checksum",

@@ -38,6 +38,26 @@ pub struct ChannelConfig {
     pub get_public_key: bool,
     /// NFOLD_DATABASES: the databases that are followed; empty: all of them.
     pub databases: Vec<String>,
+    /// SOURCE_DELAY, in seconds: how long after the source a transaction is applied.
+    pub delay_s: u32,
+    /// CHANGE REPLICATION FILTER
+    pub filters: Filters,
+}
+
+/// The lists of CHANGE REPLICATION FILTER, in the order in which they were written. Which of them
+/// decides: manual, "How Servers Evaluate Replication Filtering Rules".
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Filters {
+    pub do_db: Vec<String>,
+    pub ignore_db: Vec<String>,
+    /// Pairs of database and table.
+    pub do_table: Vec<(String, String)>,
+    pub ignore_table: Vec<(String, String)>,
+    /// Patterns as of LIKE for `database.table`.
+    pub wild_do_table: Vec<String>,
+    pub wild_ignore_table: Vec<String>,
+    /// Pairs of a database of the source and the one here.
+    pub rewrite_db: Vec<(String, String)>,
 }
 
 impl Default for ChannelConfig {
@@ -54,6 +74,8 @@ impl Default for ChannelConfig {
             ssl: false,
             get_public_key: false,
             databases: Vec::new(),
+            delay_s: 0,
+            filters: Filters::default(),
         }
     }
 }
@@ -72,6 +94,15 @@ mod field {
     pub const GET_PUBLIC_KEY: u8 = 10;
     /// One field for each database.
     pub const DATABASE: u8 = 11;
+    pub const DELAY: u8 = 12;
+    /// One field for each item of the lists. A pair is u32 length · first · second.
+    pub const DO_DB: u8 = 13;
+    pub const IGNORE_DB: u8 = 14;
+    pub const DO_TABLE: u8 = 15;
+    pub const IGNORE_TABLE: u8 = 16;
+    pub const WILD_DO_TABLE: u8 = 17;
+    pub const WILD_IGNORE_TABLE: u8 = 18;
+    pub const REWRITE_DB: u8 = 19;
 }
 
 impl ChannelConfig {
@@ -89,6 +120,33 @@ impl ChannelConfig {
         put(field::PASSWORD, self.password.as_bytes());
         for database in &self.databases {
             put(field::DATABASE, database.as_bytes());
+        }
+        let filters = &self.filters;
+        let texts = [
+            (field::DO_DB, &filters.do_db),
+            (field::IGNORE_DB, &filters.ignore_db),
+            (field::WILD_DO_TABLE, &filters.wild_do_table),
+            (field::WILD_IGNORE_TABLE, &filters.wild_ignore_table),
+        ];
+        for (field, list) in texts {
+            list.iter().for_each(|text| put(field, text.as_bytes()));
+        }
+        let pairs = [
+            (field::DO_TABLE, &filters.do_table),
+            (field::IGNORE_TABLE, &filters.ignore_table),
+            (field::REWRITE_DB, &filters.rewrite_db),
+        ];
+        for (field, list) in pairs {
+            for (first, second) in list {
+                let mut bytes = (first.len() as u32).to_le_bytes().to_vec();
+                bytes.extend_from_slice(first.as_bytes());
+                bytes.extend_from_slice(second.as_bytes());
+                put(field, &bytes);
+            }
+        }
+        // Versions without a delay read what has none.
+        if self.delay_s != 0 {
+            put(field::DELAY, &u64::from(self.delay_s).to_le_bytes());
         }
         let numbers = [
             (field::AUTO_POSITION, self.auto_position.into()),
@@ -131,6 +189,14 @@ impl ChannelConfig {
                 field::SSL => config.ssl = number()? != 0,
                 field::GET_PUBLIC_KEY => config.get_public_key = number()? != 0,
                 field::DATABASE => config.databases.push(text()),
+                field::DELAY => config.delay_s = number()? as u32,
+                field::DO_DB => config.filters.do_db.push(text()),
+                field::IGNORE_DB => config.filters.ignore_db.push(text()),
+                field::DO_TABLE => config.filters.do_table.push(pair(value)?),
+                field::IGNORE_TABLE => config.filters.ignore_table.push(pair(value)?),
+                field::WILD_DO_TABLE => config.filters.wild_do_table.push(text()),
+                field::WILD_IGNORE_TABLE => config.filters.wild_ignore_table.push(text()),
+                field::REWRITE_DB => config.filters.rewrite_db.push(pair(value)?),
                 _ => return Err(BinlogError::Malformed("field of a channel")),
             }
         }
@@ -253,6 +319,13 @@ impl Coordinates {
     }
 }
 
+/// A pair of names of a filter.
+fn pair(bytes: &[u8]) -> Result<(String, String), BinlogError> {
+    let mut r = Reader::new(bytes);
+    let first = name(&mut r)?;
+    Ok((first, String::from_utf8_lossy(r.rest()).into_owned()))
+}
+
 fn name(r: &mut Reader<'_>) -> Result<String, BinlogError> {
     let length = r.u32("length of a name")? as usize;
     Ok(String::from_utf8_lossy(r.take(length, "name")?).into_owned())
@@ -268,9 +341,19 @@ mod tests {
         #[test]
         fn stored_channel_is_read_back(host in ".{0,20}", port: u16, password in ".{0,20}",
             retry: u64, heartbeat: u32, flags: [bool; 3],
-            databases in proptest::collection::vec(".{0,9}", 0..4)) {
+            databases in proptest::collection::vec(".{0,9}", 0..4),
+            delay_s: u32, pairs in proptest::collection::vec((".{0,9}", ".{0,9}"), 0..4)) {
+            let filters = Filters {
+                do_db: databases.clone(),
+                ignore_db: vec![host.clone()],
+                do_table: pairs.clone(),
+                ignore_table: pairs.iter().take(1).cloned().collect(),
+                wild_do_table: vec![password.clone()],
+                wild_ignore_table: databases.iter().take(2).cloned().collect(),
+                rewrite_db: pairs,
+            };
             let config = ChannelConfig {
-                databases,
+                databases, delay_s, filters,
                 host, port, password, retry_count: retry, heartbeat_ms: heartbeat,
                 auto_position: flags[0], ssl: flags[1], get_public_key: flags[2],
                 ..ChannelConfig::default()

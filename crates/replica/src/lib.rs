@@ -22,6 +22,6 @@ mod semi_sync;
 mod source;
 mod stream;
 
-pub use channel::{BranchStep, ChannelConfig, Coordinates};
+pub use channel::{BranchStep, ChannelConfig, Coordinates, Filters};
 pub use client::{Client, Done, RowValues, TextRows};
 pub use source::{Source, SourceError, StartAt};

@@ -124,6 +124,8 @@ pub struct Source {
     /// The global `explicit_defaults_for_timestamp` of a MariaDB; statements of one before 10.10 do
     /// not carry it.
     pub explicit_defaults: bool,
+    /// The source's clock when it was asked, in seconds since 1970.
+    pub clock_s: u64,
     /// Each event has a header of semi-synchronous replication.
     pub(crate) semi_sync: bool,
     /// A commit waits for the last event.
@@ -144,15 +146,17 @@ impl Source {
             server_id: 0,
             checksums: false,
             explicit_defaults: true,
+            clock_s: 0,
             semi_sync: false,
             ack_wanted: false,
         };
         let rows = source
             .client
-            .query("SELECT @@server_id, @@binlog_checksum, @@log_bin")?;
+            .query("SELECT @@server_id, @@binlog_checksum, @@log_bin, UNIX_TIMESTAMP()")?;
         let value = |n: usize| rows.first().and_then(|row| row.get(n)?.clone());
         let value = |n: usize| value(n).unwrap_or_default();
         source.server_id = value(0).parse().unwrap_or(0);
+        source.clock_s = value(3).parse().unwrap_or(0);
         source.checksums = !value(1).eq_ignore_ascii_case("NONE");
         if value(2) != "1" {
             return Err(SourceError::Server {

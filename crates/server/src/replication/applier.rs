@@ -21,7 +21,7 @@ use nfold_binlog::{
     SourceUuid, TableMap, TransactionForm, event_name,
 };
 use nfold_engine::ChannelRecord;
-use nfold_replica::Coordinates;
+use nfold_replica::{ChannelConfig, Coordinates};
 use nfold_sql::ast::{BeginOptions, Statement};
 use nfold_types::{ErrorCode, SqlError};
 
@@ -104,14 +104,16 @@ pub(super) struct Applier {
     until: Option<Until>,
     /// It has arrived there.
     arrived: bool,
+    /// When the source committed the transaction that the last event announced, in microseconds
+    /// since 1970. Nothing of the transaction is applied yet.
+    announced: Option<u64>,
 }
 
 impl Applier {
-    /// `databases` are those that the channel follows; empty: all of them.
     pub fn open(
         server: &Arc<ServerState>,
         at: Coordinates,
-        databases: &[String],
+        config: &ChannelConfig,
     ) -> Result<Applier, SqlError> {
         let mut thread = SessionThread::open(server)?;
         thread.run(|_, session| {
@@ -135,7 +137,7 @@ impl Applier {
             tables: HashMap::new(),
             gtid: None,
             in_transaction: false,
-            filter: Filter::new(databases),
+            filter: Filter::new(&config.databases, &config.filters),
             opening: None,
             source: SourceFacts {
                 checksums: false,
@@ -148,6 +150,7 @@ impl Applier {
             settings: String::new(),
             until: None,
             arrived: false,
+            announced: None,
         })
     }
 
@@ -160,6 +163,12 @@ impl Applier {
     /// Whether the channel has applied all that it was started for.
     pub fn has_arrived(&self) -> bool {
         self.arrived
+    }
+
+    /// When the source committed the transaction that the last event has announced, in
+    /// microseconds since 1970; `None` if it announced none that is to be applied.
+    pub fn announced(&mut self) -> Option<u64> {
+        self.announced.take()
     }
 
     /// Between two transactions: notes whether the channel has arrived.
@@ -319,10 +328,13 @@ impl Applier {
                     None => false,
                 };
                 self.gtid = gtid.gtid;
+                let time = gtid.committed_us.unwrap_or_else(|| started_us(header));
+                self.announced = (!self.skips).then_some(time);
                 Ok(())
             }
             Event::Query(query) => self.query(header, *query),
-            Event::TableMap(map) => {
+            Event::TableMap(mut map) => {
+                self.filter.rewrite(&mut map.database);
                 self.tables.insert(map.id, Arc::from(map));
                 Ok(())
             }
@@ -337,7 +349,7 @@ impl Applier {
                 if event.ends_statement() {
                     self.tables.clear();
                 }
-                if self.skips || !self.filter.follows(&map.database) {
+                if self.skips || !self.filter.follows_rows(&map.database, &map.table) {
                     return Ok(());
                 }
                 self.begin_if_opening()?;
@@ -406,6 +418,7 @@ impl Applier {
             .replication
             .with_status(|status| status.retrieved.add(&event.gtid));
         self.gtid = Some(event.gtid);
+        self.announced = Some(started_us(header));
         self.without_effect = event.form == TransactionForm::AlterWithoutEffect;
         let branch = match event.form {
             TransactionForm::Changes => None,
@@ -428,7 +441,7 @@ impl Applier {
         self.begin(header, &context)
     }
 
-    fn query(&mut self, header: &Header, query: QueryEvent) -> Result<(), Refusal> {
+    fn query(&mut self, header: &Header, mut query: QueryEvent) -> Result<(), Refusal> {
         // A MariaDB's ALTER TABLE that was rolled back names the error that it failed with.
         if query.error != 0 && !self.without_effect {
             let text = format!(
@@ -437,6 +450,7 @@ impl Applier {
             );
             return Err(Refusal::Other(text));
         }
+        self.filter.rewrite(&mut query.database);
         let words = first_words(&query.sql);
         match (words.as_str(), self.in_transaction) {
             ("BEGIN", false) => {
@@ -816,6 +830,11 @@ fn unsupported(words: &str) -> Refusal {
          (binlog_format = ROW on the source)"
     );
     Refusal::Other(text)
+}
+
+/// When the statement of an event began, in microseconds since 1970.
+fn started_us(header: &Header) -> u64 {
+    u64::from(header.timestamp) * 1_000_000
 }
 
 /// The length of a CREATE TABLE without the `START TRANSACTION` at its end; `None` without one.

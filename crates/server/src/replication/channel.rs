@@ -11,6 +11,10 @@ use crate::session::ServerState;
 use crate::session::replication::{ChannelError, ChannelPhase, ChannelStart, StopSignal};
 use crate::unix_time::unix_us;
 
+/// The longest time that a transaction waits for SOURCE_DELAY while the source keeps the
+/// connection. Behind `net_write_timeout` a source ends a connection that reads nothing.
+const HOLD: Duration = Duration::from_secs(20);
+
 /// Why the stream of events has ended.
 enum End {
     Source(SourceError),
@@ -55,7 +59,7 @@ fn follow(server: &Arc<ServerState>, start: ChannelStart) {
         signal,
     } = start;
     let status = &server.replication;
-    let mut applier = match Applier::open(server, coordinates, &config.databases) {
+    let mut applier = match Applier::open(server, coordinates, &config) {
         Ok(applier) => applier,
         Err(e) => {
             let error = error(e.errno(), e.message.to_string());
@@ -117,6 +121,7 @@ fn stream(
     attempts: &mut u64,
 ) -> Result<(), End> {
     let mut source = Source::connect(config)?;
+    let own_clock = unix_us() / 1_000_000;
     signal.watch(source.handle().ok());
     let own_id = server.int("server_id") as u32;
     if own_id == source.server_id {
@@ -162,6 +167,23 @@ fn stream(
             status.source_error = None;
         });
         applier.event(event).map_err(End::Applier)?;
+        if let (1.., Some(time)) = (config.delay_s, applier.announced()) {
+            let ahead = own_clock.saturating_sub_unsigned(source.clock_s);
+            let due = Due {
+                us: time as i64 + (i64::from(config.delay_s) + ahead) * 1_000_000,
+                event_time: (time / 1_000_000) as u32,
+            };
+            if due.left() > HOLD {
+                // The source sends the transaction again.
+                drop(source);
+                due.wait(server, signal);
+                return Ok(());
+            }
+            due.wait(server, signal);
+            if signal.is_set() {
+                return Ok(());
+            }
+        }
         if applier.has_arrived() {
             return Ok(());
         }
@@ -170,5 +192,36 @@ fn stream(
             let (file, position) = applier.place();
             source.ack(file, position).map_err(SourceError::from)?;
         }
+    }
+}
+
+/// When a delayed transaction is applied.
+#[derive(Clone, Copy)]
+struct Due {
+    /// By this server's clock, in microseconds since 1970.
+    us: i64,
+    /// When the source committed it, by the source's clock, in seconds since 1970.
+    event_time: u32,
+}
+
+impl Due {
+    fn left(self) -> Duration {
+        Duration::from_micros(u64::try_from(self.us - unix_us()).unwrap_or(0))
+    }
+
+    /// Waits until then, or until the channel is to stop, and shows what is left meanwhile.
+    fn wait(self, server: &ServerState, signal: &StopSignal) {
+        let left = self.left();
+        if left.is_zero() {
+            return;
+        }
+        server.replication.with_status(|status| {
+            status.due_us = Some(self.us);
+            status.event_time = Some(self.event_time);
+        });
+        signal.sleep(left);
+        server
+            .replication
+            .with_status(|status| status.due_us = None);
     }
 }

@@ -1,11 +1,15 @@
-//! Which of a source's changes a channel applies when it follows some databases only.
+//! Which of a source's changes a channel applies when it follows some databases or tables only.
+//!
+//! NFOLD_DATABASES counts the databases of the changed objects. CHANGE REPLICATION FILTER has
+//! MySQL's rules (manual, "How Servers Evaluate Replication Filtering Rules").
 //!
 //! # Invariants
-//! - F1. A change is left out only if it is known that it concerns other databases. A statement
-//!   that cannot be read stops the channel.
+//! - F1. A change is left out only if it is known that it concerns other databases or tables. A
+//!   statement that cannot be read stops the channel.
 
+use nfold_replica::Filters;
 use nfold_sql::ast::Statement;
-use nfold_types::SqlError;
+use nfold_types::{CollationId, SqlError};
 
 /// What a statement of the source changes, as far as a filter needs it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,29 +22,160 @@ pub(super) enum Scope {
     Both,
 }
 
-/// The databases that a channel follows; empty: all of them.
+/// The tables of accounts and their rights, which statements about accounts change in MySQL.
+const ACCOUNT_TABLES: [&str; 9] = [
+    "user",
+    "db",
+    "tables_priv",
+    "columns_priv",
+    "procs_priv",
+    "proxies_priv",
+    "role_edges",
+    "default_roles",
+    "global_grants",
+];
+
+/// Which of a source's changes a channel applies.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Filter(Vec<String>);
+pub(super) struct Filter {
+    /// NFOLD_DATABASES; empty: all of them.
+    databases: Vec<String>,
+    /// CHANGE REPLICATION FILTER.
+    rules: Filters,
+}
+
+/// Whether `name` is the table of a pair.
+fn names((database, table): &(String, String), name: (&str, &str)) -> bool {
+    (database.as_str(), table.as_str()) == name
+}
 
 impl Filter {
-    pub fn new(databases: &[String]) -> Filter {
-        Filter(databases.to_vec())
+    pub fn new(databases: &[String], rules: &Filters) -> Filter {
+        Filter {
+            databases: databases.to_vec(),
+            rules: rules.clone(),
+        }
     }
 
+    /// Whether changes may be left out.
     pub fn is_active(&self) -> bool {
-        !self.0.is_empty()
+        let names_only = Filters {
+            rewrite_db: self.rules.rewrite_db.clone(),
+            ..Filters::default()
+        };
+        !self.databases.is_empty() || self.rules != names_only
     }
 
-    /// Whether changes of this database are applied.
-    pub fn follows(&self, database: &str) -> bool {
-        self.0.is_empty() || self.0.iter().any(|name| name == database)
+    /// REPLICATE_REWRITE_DB: makes a current database of the source, or that of a row event, the
+    /// one of this server.
+    pub fn rewrite(&self, database: &mut String) {
+        let mut pairs = self.rules.rewrite_db.iter();
+        if let Some((_, to)) = pairs.find(|(from, _)| from == database) {
+            database.clone_from(to);
+        }
+    }
+
+    /// Whether the changes of a table's rows are applied.
+    pub fn follows_rows(&self, database: &str, table: &str) -> bool {
+        self.follows(database) && self.allows_database(database) && {
+            let allowed = self.rule_of_tables([(database, table)]);
+            allowed.unwrap_or_else(|| !self.has_do_tables())
+        }
+    }
+
+    /// Whether changes of this database are applied, by NFOLD_DATABASES.
+    fn follows(&self, database: &str) -> bool {
+        self.databases.is_empty() || self.databases.iter().any(|name| name == database)
+    }
+
+    /// REPLICATE_DO_DB and REPLICATE_IGNORE_DB. The second counts only without the first.
+    fn allows_database(&self, database: &str) -> bool {
+        match self.rules.do_db.is_empty() {
+            true => !self.rules.ignore_db.iter().any(|name| name == database),
+            false => self.rules.do_db.iter().any(|name| name == database),
+        }
+    }
+
+    fn has_do_tables(&self) -> bool {
+        !self.rules.do_table.is_empty() || !self.rules.wild_do_table.is_empty()
+    }
+
+    fn has_table_rules(&self) -> bool {
+        let Filters {
+            ignore_table,
+            wild_ignore_table,
+            ..
+        } = &self.rules;
+        self.has_do_tables() || !ignore_table.is_empty() || !wild_ignore_table.is_empty()
+    }
+
+    /// What the first rule says that is about one of the tables.
+    fn rule_of_tables<'a>(
+        &self,
+        tables: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> Option<bool> {
+        let rules = &self.rules;
+        tables.into_iter().find_map(|name| {
+            if rules.do_table.iter().any(|pair| names(pair, name)) {
+                return Some(true);
+            }
+            if rules.ignore_table.iter().any(|pair| names(pair, name)) {
+                return Some(false);
+            }
+            self.pattern_of(&format!("{}.{}", name.0, name.1))
+        })
+    }
+
+    /// What the first kind of patterns says that `name` is like.
+    fn pattern_of(&self, name: &str) -> Option<bool> {
+        let like = |patterns: &[String]| {
+            patterns.iter().any(|pattern| {
+                let (name, pattern) = (name.as_bytes(), pattern.as_bytes());
+                CollationId::UTF8MB4_BIN
+                    .known()
+                    .like(name, pattern, Some('\\'))
+            })
+        };
+        match like(&self.rules.wild_do_table) {
+            true => Some(true),
+            false => like(&self.rules.wild_ignore_table).then_some(false),
+        }
+    }
+
+    /// Whether the rules of CHANGE REPLICATION FILTER let a statement pass. As in MySQL, the
+    /// current database counts for those of databases, also if the statement changes another one.
+    fn allows(&self, statement: &Statement, current: &str) -> bool {
+        if !self.allows_database(current) {
+            return false;
+        }
+        if let Some(database) = statement.changed_database(current) {
+            let rule = self.pattern_of(&format!("{database}."));
+            return rule.unwrap_or(self.rules.wild_do_table.is_empty());
+        }
+        let mut tables = statement.changed_tables(current);
+        if statement.changes_accounts() {
+            tables.extend(ACCOUNT_TABLES.map(|table| ("mysql", table)));
+        }
+        if tables.is_empty() || !self.has_table_rules() {
+            return true;
+        }
+        let rule = self.rule_of_tables(tables);
+        rule.unwrap_or_else(|| !self.has_do_tables())
     }
 
     /// What a statement changes. `current` is its current database.
     ///
+    /// A statement that CHANGE REPLICATION FILTER leaves out changes no followed database.
+    ///
     /// # Errors
     /// 1235 for a statement that may change a followed database, but is not supported (F1).
     pub fn scope(&self, statement: &Statement, current: &str) -> Result<Scope, SqlError> {
+        if !self.allows(statement, current) {
+            return Ok(Scope::Other);
+        }
+        if self.databases.is_empty() {
+            return Ok(Scope::Followed);
+        }
         if let Statement::Unsupported { what } = statement {
             // Row events carry the effects of stored programs.
             let program = ["TRIGGER", "PROCEDURE", "FUNCTION", "EVENT"];
@@ -66,7 +201,7 @@ mod tests {
 
     #[test]
     fn statements_are_left_out_by_what_they_change() {
-        let filter = Filter::new(&["a".into(), "b".into()]);
+        let filter = Filter::new(&["a".into(), "b".into()], &Filters::default());
         let scope = |sql: &str, current: &str| {
             let parsed = nfold_sql::parser::parse(sql.as_bytes(), Default::default());
             filter.scope(&parsed.expect("a statement"), current).ok()
@@ -95,5 +230,67 @@ mod tests {
         ] {
             assert_eq!(scope(sql, current), expected, "{sql}");
         }
+    }
+
+    /// What MySQL 9.7 left out as a replica.
+    #[test]
+    fn rules_are_those_of_mysql() {
+        let pair = |a: &str, b: &str| (a.to_owned(), b.to_owned());
+        let filter = |rules: Filters| Filter::new(&[], &rules);
+        let passes = |filter: &Filter, sql: &str, current: &str| {
+            let parsed = nfold_sql::parser::parse(sql.as_bytes(), Default::default());
+            let scope = filter.scope(&parsed.expect("a statement"), current);
+            scope.ok() == Some(Scope::Followed)
+        };
+        let do_db = filter(Filters {
+            do_db: vec!["a".into()],
+            ignore_db: vec!["a".into()],
+            ..Filters::default()
+        });
+        assert!(passes(&do_db, "CREATE TABLE b.t (id INT)", "a"));
+        assert!(!passes(&do_db, "CREATE TABLE a.t (id INT)", "b"));
+        assert!(!passes(&do_db, "CREATE USER u", ""));
+        assert!(do_db.follows_rows("a", "t") && !do_db.follows_rows("b", "t"));
+
+        let do_table = filter(Filters {
+            do_table: vec![pair("a", "y2"), pair("a", "x1")],
+            ..Filters::default()
+        });
+        assert!(passes(&do_table, "CREATE DATABASE b", "b"));
+        assert!(passes(&do_table, "RENAME TABLE y1 TO y2", "a"));
+        assert!(passes(&do_table, "DROP TABLE x1, x2", "a"));
+        assert!(!passes(&do_table, "ALTER TABLE y1 RENAME TO y2", "a"));
+        assert!(!passes(&do_table, "CREATE TABLE y3 LIKE y2", "a"));
+        assert!(!passes(&do_table, "CREATE VIEW v AS SELECT * FROM y2", "a"));
+        assert!(!passes(&do_table, "CREATE USER u", "a"));
+        assert!(do_table.follows_rows("a", "x1") && !do_table.follows_rows("a", "x2"));
+
+        let ignore_table = filter(Filters {
+            ignore_table: vec![pair("a", "x1"), pair("mysql", "db")],
+            ..Filters::default()
+        });
+        assert!(!passes(&ignore_table, "DROP TABLE x1, x2", "a"));
+        assert!(passes(&ignore_table, "CREATE TABLE x2 (id INT)", "a"));
+        assert!(!passes(&ignore_table, "GRANT SELECT ON *.* TO u", "a"));
+
+        let wild = filter(Filters {
+            wild_do_table: vec!["a.%".into(), "b.x\\_".into()],
+            wild_ignore_table: vec!["a.t".into(), "c.%".into()],
+            ..Filters::default()
+        });
+        assert!(passes(&wild, "CREATE DATABASE a", "a"));
+        assert!(!passes(&wild, "CREATE DATABASE b", "b"));
+        assert!(!passes(&wild, "DROP DATABASE c", ""));
+        assert!(wild.follows_rows("a", "t") && wild.follows_rows("b", "x_"));
+        assert!(!wild.follows_rows("b", "x1") && !wild.follows_rows("A", "t"));
+
+        let renamed = filter(Filters {
+            rewrite_db: vec![pair("a", "d"), pair("a", "e"), pair("d", "f")],
+            ..Filters::default()
+        });
+        let mut database = "a".to_owned();
+        renamed.rewrite(&mut database);
+        assert_eq!(database, "d");
+        assert!(!renamed.is_active() && do_db.is_active());
     }
 }

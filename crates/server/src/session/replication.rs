@@ -103,12 +103,22 @@ pub(crate) struct ChannelStatus {
     pub last_commit: Lsn,
     /// The time of the event that is being applied, in seconds since 1970; `None`: all is applied.
     pub event_time: Option<u32>,
+    /// When the transaction that waits for SOURCE_DELAY is applied, in microseconds since 1970.
+    pub due_us: Option<i64>,
     pub source_error: Option<ChannelError>,
     pub applier_error: Option<ChannelError>,
     /// Where it stops by itself.
     pub until: Option<Until>,
     /// It has arrived there.
     pub arrived: bool,
+}
+
+impl ChannelStatus {
+    /// The time until the transaction at hand is applied, in seconds, if it waits for SOURCE_DELAY.
+    pub fn remaining_delay_s(&self) -> Option<u64> {
+        let left = self.due_us? - crate::unix_time::unix_us();
+        Some(u64::try_from(left).unwrap_or(0).div_ceil(1_000_000))
+    }
 }
 
 /// How a channel is doing, for a log line.
@@ -201,6 +211,8 @@ pub(crate) type Launcher = fn(Arc<ServerState>, ChannelStart) -> std::io::Result
 #[derive(Default)]
 pub(crate) struct Replication {
     status: Mutex<ChannelStatus>,
+    /// As it is stored.
+    config: Mutex<Option<Arc<ChannelConfig>>>,
     /// Held while the channel is started, stopped or configured.
     running: Mutex<Option<Running>>,
     /// The channel completes a copy whose rows come from several moments: see
@@ -218,7 +230,7 @@ fn damaged(e: nfold_binlog::BinlogError) -> SqlError {
 }
 
 /// The stored configuration of the channel. Blocks.
-pub(crate) fn load_config(engine: &Engine) -> Result<Option<ChannelConfig>, SqlError> {
+fn load_config(engine: &Engine) -> Result<Option<ChannelConfig>, SqlError> {
     let stored = engine.channel_record(ChannelRecord::Configuration, CHANNEL);
     let stored = stored.map_err(engine_error)?;
     stored
@@ -267,7 +279,14 @@ impl Replication {
     pub fn load(&self, engine: &Engine) -> Result<(), SqlError> {
         let applied = load_coordinates(engine)?;
         self.with_status(|status| status.applied = applied);
+        *self.config.lock() = load_config(engine)?.map(Arc::new);
         Ok(())
+    }
+
+    /// The configuration of the channel, if it has a source.
+    pub fn config(&self) -> Option<Arc<ChannelConfig>> {
+        let config = self.config.lock().clone();
+        config.filter(|config| !config.host.is_empty())
     }
 
     /// How the channel is doing; `None` without a configuration. Blocks.
@@ -404,19 +423,20 @@ impl Replication {
         }
         let (mut config, mut at) = (load_config(engine)?, load_coordinates(engine)?);
         change(&mut config, &mut at)?;
-        let config = config.map(|config| {
+        let stored = config.as_ref().map(|config| {
             let mut data = Vec::new();
             config.store(&mut data);
             data
         });
         let coordinates = pending(&at).data;
         let records = [
-            (ChannelRecord::Configuration, config.as_deref()),
+            (ChannelRecord::Configuration, stored.as_deref()),
             (ChannelRecord::Coordinates, Some(&*coordinates)),
         ];
         engine
             .put_channel_records(CHANNEL, &records)
             .map_err(engine_error)?;
+        *self.config.lock() = config.map(Arc::new);
         *self.status.lock() = ChannelStatus {
             read_file: at.file.clone(),
             read_position: at.position,

@@ -55,7 +55,7 @@ impl Session {
     }
 
     /// Sets the current database to that of a statement of the source. It need not exist: the
-    /// statement may create it.
+    /// statement may create it. Another statement then gets the error 1049 that names it.
     pub(crate) fn use_database_of_source(&mut self, name: &str) {
         self.refresh_schema();
         let stored = self
@@ -70,7 +70,8 @@ impl Session {
             Some((name, collation)) => self.env.set_database(Some(&name), collation),
             None => {
                 let collation = self.env.vars.settings().collation_server;
-                self.env.set_database(None, collation);
+                let name = Some(name).filter(|name| !name.is_empty());
+                self.env.set_database(name, collation);
             }
         }
         self.plan_context_changed();

@@ -7,9 +7,7 @@ use super::kind::kind_of;
 use nfold_catalog::Privileges;
 use nfold_exec::{Checkpoints, ExecCx, StatementResult};
 use nfold_observe::StatementKind;
-use nfold_sql::ast::{
-    self, Flush, FlushItem, MaintenanceKind, PrepareSource, RoleStatement, Show, Statement,
-};
+use nfold_sql::ast::{self, Flush, FlushItem, MaintenanceKind, PrepareSource, Show, Statement};
 use nfold_sql::digest::Digested;
 use nfold_sql::parser::{Parsed, parse_parameterised_stoppable, parse_stoppable};
 use nfold_types::{ErrorCode, Level, SqlError, Value};
@@ -27,30 +25,10 @@ use crate::session::{FreeWork, Session};
 /// an Implicit Commit").
 pub(super) fn commits(statement: &Statement) -> bool {
     use Statement::{Component, TableMaintenance};
-    let other = changes_accounts(statement) || matches!(statement, Component(_));
+    let other = statement.changes_accounts() || matches!(statement, Component(_));
     let other =
         other || matches!(statement, TableMaintenance(m) if m.kind != MaintenanceKind::Checksum);
     other || leaves_data(statement) || changes_schema(statement)
-}
-
-/// Whether a statement changes accounts, their privileges or their roles.
-fn changes_accounts(statement: &Statement) -> bool {
-    use Statement::*;
-    matches!(
-        statement,
-        CreateUser(_)
-            | AlterUser(_)
-            | SetPassword(_)
-            | DropUser { .. }
-            | RenameUser(_)
-            | Grant(_)
-            | Revoke(_)
-            | Role(
-                RoleStatement::Create { .. }
-                    | RoleStatement::Drop { .. }
-                    | RoleStatement::SetDefault { .. },
-            )
-    )
 }
 
 /// Whether a statement creates, changes or drops stored databases, tables, indexes or views.
@@ -87,6 +65,7 @@ pub(super) fn leaves_data(statement: &Statement) -> bool {
         Flush(_)
             | LockTables(_)
             | ChangeSource(_)
+            | ChangeFilter(_)
             | StartReplica { .. }
             | StopReplica(_)
             | ResetReplica { .. }
@@ -98,7 +77,7 @@ pub(super) fn leaves_data(statement: &Statement) -> bool {
 /// rows.
 fn is_logged(statement: &Statement) -> bool {
     let with_rows = matches!(statement, Statement::CreateTable(c) if c.query.is_some());
-    changes_schema(statement) && !with_rows || changes_accounts(statement)
+    changes_schema(statement) && !with_rows || statement.changes_accounts()
 }
 
 /// Whether a DDL statement may change or drop tables that exist.
@@ -449,7 +428,7 @@ impl Session {
         }
         if self.server.binlog.is_some() && is_logged(statement) {
             self.carried.deferred = false;
-            self.carried.pending.attachment = match changes_accounts(statement) {
+            self.carried.pending.attachment = match statement.changes_accounts() {
                 true => self.account_attachment(self.without_current_user(text)),
                 false => self.statement_attachment(statement, text),
             };
@@ -584,6 +563,7 @@ impl Session {
             ExplainConnection(options, id) => self.explain_connection(cx, options, *id, sink),
             Flush(f) => self.flush(cx, f),
             ChangeSource(change) => self.change_source(cx, change),
+            ChangeFilter(change) => self.change_filter(cx, change),
             StartReplica { until, channel } => {
                 self.start_replica(cx, until.as_ref(), channel.as_ref())
             }

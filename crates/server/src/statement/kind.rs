@@ -71,6 +71,7 @@ pub(crate) fn kind_of(statement: &Statement) -> Option<Kind> {
         },
         S::Flush(_) => Kind::Flush,
         S::ChangeSource(_) => Kind::ChangeReplicationSource,
+        S::ChangeFilter(_) => Kind::ChangeReplicationFilter,
         S::StartReplica { .. } => Kind::ReplicaStart,
         S::StopReplica(_) => Kind::ReplicaStop,
         S::Binlog(_) => Kind::Binlog,

@@ -1,10 +1,12 @@
-//! CHANGE REPLICATION SOURCE TO, START REPLICA, STOP REPLICA, RESET REPLICA.
+//! CHANGE REPLICATION SOURCE TO and FILTER, START REPLICA, STOP REPLICA, RESET REPLICA.
 
 use nfold_binlog::GtidSet;
 use nfold_catalog::Privileges;
 use nfold_exec::ExecCx;
-use nfold_replica::{ChannelConfig, Coordinates};
-use nfold_sql::ast::{ChangeSource, ReplicaUntil, SourceOption, SourceValue};
+use nfold_replica::{ChannelConfig, Coordinates, Filters};
+use nfold_sql::ast::{
+    ChangeFilter, ChangeSource, FilterRule, ReplicaUntil, SourceOption, SourceValue,
+};
 use nfold_types::{ErrorCode, Level, SqlError};
 
 use crate::session::Session;
@@ -13,6 +15,8 @@ use crate::session::response::Response;
 
 /// The longest SOURCE_HEARTBEAT_PERIOD in seconds.
 const MAX_HEARTBEAT_S: f64 = 4_294_967.0;
+/// The longest SOURCE_DELAY in seconds.
+const MAX_DELAY_S: u32 = i32::MAX as u32;
 
 /// The place at which START REPLICA UNTIL stops.
 ///
@@ -77,6 +81,31 @@ impl Session {
                     *config = Some(new);
                     Ok(())
                 })
+        })?;
+        Ok(Response::ok())
+    }
+
+    /// CHANGE REPLICATION FILTER. Other than in MySQL the lists are stored, so that a server that
+    /// starts again does not apply what was left out before.
+    pub(crate) fn change_filter(
+        &mut self,
+        cx: &mut dyn ExecCx,
+        change: &ChangeFilter,
+    ) -> Result<Response, SqlError> {
+        self.need_replication()?;
+        Session::only_channel(change.channel.as_ref(), true)?;
+        check_patterns(&change.rules)?;
+        let (server, rules) = (self.server.clone(), change.rules.clone());
+        self.blocking_sql(cx, move || {
+            let busy = ErrorCode::ER_REPLICA_CHANNEL_SQL_THREAD_MUST_STOP;
+            let replication = &server.replication;
+            replication.configure(&server.engine, busy, |config, _| {
+                let config = config.get_or_insert_default();
+                for rule in rules {
+                    set_rule(rule, &mut config.filters);
+                }
+                Ok(())
+            })
         })?;
         Ok(Response::ok())
     }
@@ -189,6 +218,39 @@ impl Session {
     }
 }
 
+/// Error 3067 for a pattern of tables without a dot.
+fn check_patterns(rules: &[FilterRule]) -> Result<(), SqlError> {
+    let mut patterns = rules.iter().flat_map(|rule| match rule {
+        FilterRule::WildDoTable(list) | FilterRule::WildIgnoreTable(list) => list.as_slice(),
+        _ => &[],
+    });
+    match patterns.all(|pattern| pattern.contains('.')) {
+        true => Ok(()),
+        false => {
+            let code = ErrorCode::ER_INVALID_RPL_WILD_TABLE_FILTER_PATTERN;
+            Err(SqlError::new(code, &[]))
+        }
+    }
+}
+
+/// Sets a list. The same table twice is one.
+fn set_rule(rule: FilterRule, filters: &mut Filters) {
+    let once = |mut list: Vec<(String, String)>| {
+        let mut seen = std::collections::HashSet::new();
+        list.retain(|pair| seen.insert(pair.clone()));
+        list
+    };
+    match rule {
+        FilterRule::DoDb(list) => filters.do_db = list,
+        FilterRule::IgnoreDb(list) => filters.ignore_db = list,
+        FilterRule::DoTable(list) => filters.do_table = once(list),
+        FilterRule::IgnoreTable(list) => filters.ignore_table = once(list),
+        FilterRule::WildDoTable(list) => filters.wild_do_table = list,
+        FilterRule::WildIgnoreTable(list) => filters.wild_ignore_table = list,
+        FilterRule::RewriteDb(list) => filters.rewrite_db = list,
+    }
+}
+
 /// Changes a configuration and the coordinates by the options of the statement.
 fn apply_options(
     options: &[SourceOption],
@@ -214,6 +276,7 @@ fn apply_options(
             "SOURCE_HEARTBEAT_PERIOD" => config.heartbeat_ms = heartbeat(option)?,
             "SOURCE_SSL" => config.ssl = number(option, 1)? != 0,
             "GET_SOURCE_PUBLIC_KEY" => config.get_public_key = number(option, 1)? != 0,
+            "SOURCE_DELAY" => config.delay_s = delay(option)?,
             "NFOLD_DATABASES" => {
                 let text = text(option)?;
                 let names = text
@@ -273,6 +336,21 @@ fn uses_gtid(option: &SourceOption) -> Result<bool, SqlError> {
         "slave_pos" | "current_pos" => Ok(true),
         "no" => Ok(false),
         _ => Err(wrong(option)),
+    }
+}
+
+/// A number of whole seconds.
+fn delay(option: &SourceOption) -> Result<u32, SqlError> {
+    let seconds = match &option.value {
+        SourceValue::Number(text) => text.parse::<f64>().map_err(|_| wrong(option))?,
+        SourceValue::Text(_) | SourceValue::Word(_) => return Err(wrong(option)),
+    };
+    match seconds <= f64::from(MAX_DELAY_S) {
+        true => Ok(seconds as u32),
+        false => {
+            let code = ErrorCode::ER_SOURCE_DELAY_VALUE_OUT_OF_RANGE;
+            Err(SqlError::new(code, &[&seconds, &MAX_DELAY_S]))
+        }
     }
 }
 

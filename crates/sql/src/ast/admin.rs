@@ -350,6 +350,28 @@ pub struct ChangeSource {
     pub channel: Option<String>,
 }
 
+/// `CHANGE REPLICATION FILTER …`
+#[derive(Clone, Debug, PartialEq)]
+pub struct ChangeFilter {
+    pub rules: Vec<FilterRule>,
+    pub channel: Option<String>,
+}
+
+/// A list of CHANGE REPLICATION FILTER. It takes the place of the former list of its kind.
+#[derive(Clone, Debug, PartialEq)]
+pub enum FilterRule {
+    DoDb(Vec<String>),
+    IgnoreDb(Vec<String>),
+    /// Pairs of database and table.
+    DoTable(Vec<(String, String)>),
+    IgnoreTable(Vec<(String, String)>),
+    /// Patterns as of LIKE for `database.table`.
+    WildDoTable(Vec<String>),
+    WildIgnoreTable(Vec<String>),
+    /// Pairs of a database of the source and the one here.
+    RewriteDb(Vec<(String, String)>),
+}
+
 /// An option of CHANGE REPLICATION SOURCE TO, with its name in upper case and SOURCE for MASTER.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SourceOption {

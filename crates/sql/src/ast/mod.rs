@@ -206,6 +206,7 @@ pub enum Statement {
 
     // Replication
     ChangeSource(ChangeSource),
+    ChangeFilter(ChangeFilter),
     /// `channel` is `None` for the one without a name, also below.
     StartReplica {
         until: Option<ReplicaUntil>,

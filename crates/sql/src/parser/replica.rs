@@ -1,7 +1,9 @@
 //! CHANGE REPLICATION SOURCE TO, START, STOP and RESET REPLICA, with their older names.
 
 use super::{Parser, Result};
-use crate::ast::{ChangeSource, ReplicaUntil, SourceOption, SourceValue, Statement};
+use crate::ast::{
+    ChangeFilter, ChangeSource, FilterRule, ReplicaUntil, SourceOption, SourceValue, Statement,
+};
 use crate::keywords::Kw;
 use crate::lexer::TokenKind;
 
@@ -11,8 +13,8 @@ impl Parser<'_> {
         self.advance();
         if !self.accept_kw(Kw::MASTER) {
             self.expect_kw(Kw::REPLICATION)?;
-            if self.at(Kw::FILTER) {
-                return self.unsupported("CHANGE REPLICATION FILTER");
+            if self.accept_kw(Kw::FILTER) {
+                return self.change_filter();
             }
             self.expect_kw(Kw::SOURCE)?;
         }
@@ -31,6 +33,64 @@ impl Parser<'_> {
         })?;
         let channel = self.for_channel()?;
         Ok(Statement::ChangeSource(ChangeSource { options, channel }))
+    }
+
+    /// The rest of `CHANGE REPLICATION FILTER rule = (…), … [FOR CHANNEL 'name']`
+    fn change_filter(&mut self) -> Result<Statement> {
+        let rules = self.comma_list(Self::filter_rule)?;
+        let channel = self.for_channel()?;
+        Ok(Statement::ChangeFilter(ChangeFilter { rules, channel }))
+    }
+
+    fn filter_rule(&mut self) -> Result<FilterRule> {
+        let name = |p: &mut Self| Ok(p.ident()?.value);
+        let pattern = |p: &mut Self| Ok(String::from_utf8_lossy(&p.string()?).into_owned());
+        Ok(match self.kw() {
+            Kw::REPLICATE_DO_DB => FilterRule::DoDb(self.filter_list(name)?),
+            Kw::REPLICATE_IGNORE_DB => FilterRule::IgnoreDb(self.filter_list(name)?),
+            Kw::REPLICATE_DO_TABLE => FilterRule::DoTable(self.filter_list(Self::table_pair)?),
+            Kw::REPLICATE_IGNORE_TABLE => {
+                FilterRule::IgnoreTable(self.filter_list(Self::table_pair)?)
+            }
+            Kw::REPLICATE_WILD_DO_TABLE => FilterRule::WildDoTable(self.filter_list(pattern)?),
+            Kw::REPLICATE_WILD_IGNORE_TABLE => {
+                FilterRule::WildIgnoreTable(self.filter_list(pattern)?)
+            }
+            Kw::REPLICATE_REWRITE_DB => {
+                FilterRule::RewriteDb(self.filter_list(Self::database_pair)?)
+            }
+            _ => return self.unexpected(),
+        })
+    }
+
+    /// `= ([item, …])`, with the cursor on the name of the rule.
+    fn filter_list<T>(&mut self, item: impl FnMut(&mut Self) -> Result<T>) -> Result<Vec<T>> {
+        self.advance();
+        self.expect(TokenKind::Eq)?;
+        self.expect(TokenKind::LParen)?;
+        if self.accept(TokenKind::RParen) {
+            return Ok(Vec::new());
+        }
+        let list = self.comma_list(item)?;
+        self.expect(TokenKind::RParen)?;
+        Ok(list)
+    }
+
+    /// `database.table`
+    fn table_pair(&mut self) -> Result<(String, String)> {
+        let database = self.ident()?.value;
+        self.expect(TokenKind::Dot)?;
+        Ok((database, self.ident()?.value))
+    }
+
+    /// `(from, to)`
+    fn database_pair(&mut self) -> Result<(String, String)> {
+        self.expect(TokenKind::LParen)?;
+        let from = self.ident()?.value;
+        self.expect(TokenKind::Comma)?;
+        let to = self.ident()?.value;
+        self.expect(TokenKind::RParen)?;
+        Ok((from, to))
     }
 
     fn source_value(&mut self) -> Result<SourceValue> {

@@ -415,6 +415,7 @@ errors! {
     ER_INDEX_CORRUPT = 1712, "HY000", "Index %s is corrupted";
     ER_UNDO_RECORD_TOO_BIG = 1713, "HY000", "Undo log record is too big.";
     ER_BINLOG_UNSAFE_INSERT_IGNORE_SELECT = 1714, "HY000", "INSERT IGNORE... SELECT is unsafe because the order in which rows are retrieved by the SELECT determines which (if any) rows are ignored. This order cannot be predicted and may differ on source and the replica.";
+    ER_SOURCE_DELAY_VALUE_OUT_OF_RANGE = 1729, "HY000", "The requested value %u for the source delay exceeds the maximum %u";
     ER_ONLY_FD_AND_RBR_EVENTS_ALLOWED_IN_BINLOG_STATEMENT = 1730, "HY000", "Only Format_description_log_event and row events are allowed in BINLOG statements (but %s was provided)";
     ER_CHANGE_RPL_INFO_REPOSITORY_FAILURE = 1750, "HY000", "Failure while changing the type of replication repository: %s.";
     ER_WARNING_NOT_COMPLETE_ROLLBACK_WITH_CREATED_TEMP_TABLE = 1751, "HY000", "The creation of some temporary tables could not be rolled back.";
@@ -510,11 +511,13 @@ errors! {
     ER_ILLEGAL_USER_VAR = 3061, "42000", "User variable name '%s' is illegal";
     ER_INCORRECT_TYPE = 3064, "HY000", "Incorrect type for argument %s in function %s.";
     ER_FIELD_IN_ORDER_NOT_SELECT = 3065, "HY000", "Expression #%u of ORDER BY clause is not in SELECT list, references column '%-.192s' which is not in SELECT list; this is incompatible with %s";
+    ER_INVALID_RPL_WILD_TABLE_FILTER_PATTERN = 3067, "HY000", "Supplied filter list contains a value which is not in the required format 'db_pattern.table_pattern'";
     ER_INVALID_JSON_DATA = 3069, "HY000", "Invalid JSON data provided to function %s: %s";
     ER_REPLICA_CHANNEL_DOES_NOT_EXIST = 3074, "HY000", "Replica channel '%s' does not exist.";
     ER_REPLICA_CHANNEL_MUST_STOP = 3081, "HY000", "This operation cannot be performed with running replication threads; run STOP REPLICA FOR CHANNEL '%s' first";
     ER_REPLICA_CHANNEL_WAS_RUNNING = 3083, "HY000", "Replication thread(s) for channel '%s' are already runnning.";
     ER_REPLICA_CHANNEL_WAS_NOT_RUNNING = 3084, "HY000", "Replication thread(s) for channel '%s' are already stopped.";
+    ER_REPLICA_CHANNEL_SQL_THREAD_MUST_STOP = 3085, "HY000", "This operation cannot be performed with a running replica sql thread; run STOP REPLICA SQL_THREAD FOR CHANNEL '%s' first.";
     ER_WARN_DEPRECATED_SQLMODE = 3090, "HY000", "Changing sql mode '%s' is deprecated. It will be removed in a future release.";
     ER_GROUP_REPLICATION_STOP_APPLIER_THREAD_TIMEOUT = 3095, "HY000", "The STOP GROUP_REPLICATION command execution is incomplete: The applier thread got the stop signal while it was busy. The applier thread will stop once the current task is complete.";
     ER_BEFORE_DML_VALIDATION_ERROR = 3098, "HY000", "The table does not comply with the requirements by an external plugin.";

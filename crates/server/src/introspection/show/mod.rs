@@ -79,7 +79,7 @@ impl Session {
                 }
                 self.show_binary_log_status(cx)
             }
-            Show::ReplicaStatus(channel) => self.show_replica_status(cx, channel.as_ref()),
+            Show::ReplicaStatus(channel) => self.show_replica_status(channel.as_ref()),
             Show::Replicas => {
                 let names = "REPLICATION SLAVE";
                 self.rights

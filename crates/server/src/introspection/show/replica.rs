@@ -1,12 +1,11 @@
 //! SHOW REPLICA STATUS.
 
 use nfold_catalog::Privileges;
-use nfold_exec::ExecCx;
 use nfold_types::{ErrorCode, SqlError, Timestamp, Value};
 
 use super::facts;
 use crate::session::Session;
-use crate::session::replication::{ChannelError, ChannelPhase, Until, load_config};
+use crate::session::replication::{ChannelError, ChannelPhase, Until};
 use crate::session::response::Response;
 use crate::unix_time::unix_time;
 
@@ -31,11 +30,24 @@ fn short_time(error: Option<&ChannelError>) -> String {
     )
 }
 
+/// `database.table,…`
+fn dotted(pairs: &[(String, String)]) -> String {
+    let texts = pairs
+        .iter()
+        .map(|(database, table)| format!("{database}.{table}"));
+    texts.collect::<Vec<_>>().join(",")
+}
+
+/// `(from,to),…`
+fn rewritten(pairs: &[(String, String)]) -> String {
+    let texts = pairs.iter().map(|(from, to)| format!("({from},{to})"));
+    texts.collect::<Vec<_>>().join(",")
+}
+
 impl Session {
     /// SHOW REPLICA STATUS: one row if the channel is configured.
     pub(crate) fn show_replica_status(
         &mut self,
-        cx: &mut dyn ExecCx,
         channel: Option<&String>,
     ) -> Result<Response, SqlError> {
         let names = "SUPER, REPLICATION CLIENT";
@@ -47,9 +59,7 @@ impl Session {
             let code = ErrorCode::ER_REPLICA_CHANNEL_DOES_NOT_EXIST;
             return Err(SqlError::new(code, &[name]));
         }
-        let server = self.server.clone();
-        let config = self.change(cx, move || Ok(load_config(&server.engine)))??;
-        let Some(config) = config.filter(|c| !c.host.is_empty()) else {
+        let Some(config) = self.server.replication.config() else {
             return facts::empty(facts::REPLICA_STATUS, None);
         };
         let status = self.server.replication.with_status(|status| status.clone());
@@ -70,13 +80,24 @@ impl Session {
             Some(Until::Position { file, position }) => (file.clone(), *position),
             _ => (String::new(), 0),
         };
+        let filters = &config.filters;
         let (source, applier) = (&status.source_error, &status.applier_error);
         facts::one_row(facts::REPLICA_STATUS, |name| match name {
             "Replica_IO_State" => state.into(),
             "Source_Host" => config.host.as_str().into(),
             "Source_User" => config.user.as_str().into(),
             "Source_Port" => Value::UInt(config.port.into()),
-            "Replicate_Do_DB" => config.databases.join(",").into(),
+            "Replicate_Do_DB" => match config.databases.is_empty() {
+                true => filters.do_db.join(","),
+                false => config.databases.join(","),
+            }
+            .into(),
+            "Replicate_Ignore_DB" => filters.ignore_db.join(",").into(),
+            "Replicate_Do_Table" => dotted(&filters.do_table).into(),
+            "Replicate_Ignore_Table" => dotted(&filters.ignore_table).into(),
+            "Replicate_Wild_Do_Table" => filters.wild_do_table.join(",").into(),
+            "Replicate_Wild_Ignore_Table" => filters.wild_ignore_table.join(",").into(),
+            "Replicate_Rewrite_DB" => rewritten(&filters.rewrite_db).into(),
             "Connect_Retry" => Value::UInt(config.connect_retry_s.into()),
             "Source_Log_File" => status.read_file.as_str().into(),
             "Relay_Source_Log_File" => status.applied.file.as_str().into(),
@@ -102,16 +123,21 @@ impl Session {
             "Source_SSL_Allowed" => word(config.ssl).into(),
             "Source_SSL_Verify_Server_Cert" => "No".into(),
             "Seconds_Behind_Source" if status.phase == ChannelPhase::Running => Value::UInt(behind),
-            "Seconds_Behind_Source" | "SQL_Remaining_Delay" => Value::Null,
+            "Seconds_Behind_Source" => Value::Null,
+            "SQL_Delay" => Value::UInt(config.delay_s.into()),
+            "SQL_Remaining_Delay" => status.remaining_delay_s().map(Value::UInt).into(),
             "Source_Server_Id" => Value::UInt(status.source_id.into()),
             "Source_UUID" => status.source_uuid.as_str().into(),
+            "Replica_SQL_Running_State" if status.due_us.is_some() => {
+                "Waiting until SOURCE_DELAY seconds after source executed event".into()
+            }
             "Replica_SQL_Running_State" if runs => "Waiting for an event from the source".into(),
             "Source_Retry_Count" => Value::UInt(config.retry_count),
             "Retrieved_Gtid_Set" => status.retrieved.to_string().into(),
             "Executed_Gtid_Set" => status.applied.gtids.to_string().into(),
             "Auto_Position" => Value::UInt(config.auto_position.into()),
             "Get_Source_public_key" => Value::UInt(config.get_public_key.into()),
-            "Skip_Counter" | "Relay_Log_Pos" | "Relay_Log_Space" | "SQL_Delay" => Value::UInt(0),
+            "Skip_Counter" | "Relay_Log_Pos" | "Relay_Log_Space" => Value::UInt(0),
             _ => "".into(),
         })
     }

@@ -23,7 +23,6 @@ const NEVER_COUNTED: &[&str] = &[
     "Com_assign_to_keycache",
     "Com_binlog",
     "Com_call_procedure",
-    "Com_change_repl_filter",
     "Com_clone",
     "Com_create_event",
     "Com_create_function",

@@ -23,6 +23,7 @@ mod histograms;
 mod keys;
 mod locks;
 mod mysql;
+mod replication;
 mod rows;
 mod schema;
 mod summaries;

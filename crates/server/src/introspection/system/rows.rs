@@ -7,8 +7,8 @@ use nfold_exec::SessionEnv;
 use nfold_types::{DateTime, SqlError, Timestamp, TypeKind, Value};
 
 use super::{
-    accounts, activity, columns, digests, facts, file_io, histograms, keys, locks, mysql, schema,
-    table_io,
+    accounts, activity, columns, digests, facts, file_io, histograms, keys, locks, mysql,
+    replication, schema, table_io,
 };
 use crate::session::ServerState;
 use crate::session::env::Env;
@@ -219,6 +219,11 @@ fn performance(cx: &Cx<'_>, name: &str, put: &mut Put<'_>) -> Result<(), SqlErro
         "data_locks" => locks::data_locks(cx, put),
         "metadata_locks" => locks::metadata_locks(cx, put),
         "data_lock_waits" => locks::data_lock_waits(cx, put),
+        "replication_connection_configuration" => replication::connection_configuration(cx, put),
+        "replication_connection_status" => replication::connection_status(cx, put),
+        "replication_applier_configuration" => replication::applier_configuration(cx, put),
+        "replication_applier_status" => replication::applier_status(cx, put),
+        "replication_applier_status_by_worker" => replication::applier_status_by_worker(cx, put),
         "file_instances" => file_io::instances(cx.server, put),
         "file_summary_by_event_name" => file_io::by_event(cx.server, put),
         "file_summary_by_instance" => file_io::by_file(cx.server, put),
