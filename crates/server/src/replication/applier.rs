@@ -44,6 +44,15 @@ pub(super) struct ApplyError {
     pub message: String,
 }
 
+impl ApplyError {
+    /// Whether the same event may be applied later: a lock was held for too long, or there was a
+    /// deadlock.
+    pub fn is_transient(&self) -> bool {
+        let codes = [ErrorCode::ER_LOCK_WAIT_TIMEOUT, ErrorCode::ER_LOCK_DEADLOCK];
+        codes.iter().any(|code| code.errno() == self.code)
+    }
+}
+
 /// Why an event cannot be applied.
 #[derive(Debug)]
 pub(super) enum Refusal {

@@ -69,6 +69,7 @@ fn follow(server: &Arc<ServerState>, start: ChannelStart) {
     signal.set_session(applier.session_id());
     applier.stop_at(until);
     let mut attempts = 0;
+    let mut retries = Retries::default();
     while !signal.is_set() {
         if applier.has_arrived() {
             return status.with_status(|s| s.arrived = true);
@@ -81,6 +82,11 @@ fn follow(server: &Arc<ServerState>, start: ChannelStart) {
         }
         match end {
             Ok(()) => {}
+            Err(End::Applier(e)) if retries.next(&e, &applier, server) => {
+                tracing::warn!("replication: a transaction is tried again: {}", e.message);
+                status.with_status(|s| s.retries += 1);
+                signal.sleep(retries.pause());
+            }
             Err(End::Applier(e)) => {
                 tracing::error!("the replication channel stops: {}", e.message);
                 return status.with_status(|s| s.applier_error = error(e.code, e.message));
@@ -192,6 +198,37 @@ fn stream(
             let (file, position) = applier.place();
             source.ack(file, position).map_err(SourceError::from)?;
         }
+    }
+}
+
+/// How often the transaction behind a place was tried again: a lock that it needs was held, or it
+/// met another session in a deadlock. The source sends it again.
+#[derive(Default)]
+struct Retries {
+    file: String,
+    position: u64,
+    count: u64,
+}
+
+impl Retries {
+    /// Counts, and returns whether the transaction is to be tried once more
+    /// (`replica_transaction_retries`).
+    fn next(&mut self, error: &ApplyError, applier: &Applier, server: &ServerState) -> bool {
+        if !error.is_transient() {
+            return false;
+        }
+        let at = applier.committed();
+        if (&self.file, self.position) != (&at.file, at.position) {
+            (self.file, self.position) = (at.file.clone(), at.position);
+            self.count = 0;
+        }
+        self.count += 1;
+        self.count <= server.int("replica_transaction_retries")
+    }
+
+    /// MySQL's pause: a second longer each time, at most 5 seconds.
+    fn pause(&self) -> Duration {
+        Duration::from_secs((self.count - 1).min(5))
     }
 }
 

@@ -105,6 +105,8 @@ pub(crate) struct ChannelStatus {
     pub event_time: Option<u32>,
     /// When the transaction that waits for SOURCE_DELAY is applied, in microseconds since 1970.
     pub due_us: Option<i64>,
+    /// How often a transaction was tried again since the channel started.
+    pub retries: u64,
     pub source_error: Option<ChannelError>,
     pub applier_error: Option<ChannelError>,
     /// Where it stops by itself.

@@ -145,7 +145,7 @@ pub(super) fn applier_status(cx: &Cx<'_>, put: &mut Put<'_>) -> Result<(), SqlEr
             CHANNEL.into(),
             applier_state(&status),
             status.remaining_delay_s().map(Value::UInt).into(),
-            Value::UInt(0),
+            Value::UInt(status.retries),
         ])
     })
 }
