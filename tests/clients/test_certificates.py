@@ -2,33 +2,11 @@
 revokes after a restart."""
 import os
 import ssl
-import subprocess
 import tempfile
 
 import pymysql
 import server
-
-
-def openssl(*arguments):
-    subprocess.run(["openssl", *arguments], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-
-
-def make_certificates(where):
-    """An authority, and for each of `client` and `other` a key and a certificate; `stranger` has
-    signed its own."""
-    def path(name):
-        return os.path.join(where, name)
-    for name in ("ca", "stranger"):
-        openssl("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", f"/C=SE/O=Nfold/CN={name}",
-                "-keyout", path(f"{name}.key"), "-out", path(f"{name}.pem"))
-    with open(path("extensions"), "w") as f:
-        f.write("basicConstraints=CA:FALSE\n")
-    for name in ("client", "other"):
-        openssl("req", "-newkey", "rsa:2048", "-nodes", "-subj", f"/C=SE/O=Nfold/CN={name}",
-                "-keyout", path(f"{name}.key"), "-out", path(f"{name}.req"))
-        openssl("x509", "-req", "-in", path(f"{name}.req"), "-CA", path("ca.pem"), "-CAkey", path("ca.key"), "-CAcreateserial",
-                "-days", "2", "-extfile", path("extensions"), "-out", path(f"{name}.pem"))
-    return path
+from certificates import make_certificates
 
 
 def test_accounts_require_what_certificates_say(_):

@@ -115,7 +115,7 @@ def test_statements_of_the_channel(srv):
 
     assert error("CHANGE REPLICATION SOURCE TO SOURCE_LOG_FILE = 'x', SOURCE_LOG_POS = 4") == 1776
     assert error("CHANGE REPLICATION SOURCE TO SOURCE_HEARTBEAT_PERIOD = 99999999") == 1624
-    assert error("CHANGE REPLICATION SOURCE TO SOURCE_SSL_CA = 'ca.pem'") == 1235
+    assert error("CHANGE REPLICATION SOURCE TO SOURCE_SSL_CRL = 'ca.pem'") == 1235
     assert error("START REPLICA IO_THREAD") == 1235
     assert error("START REPLICA FOR CHANNEL 'x'") == 3074
     assert error("CHANGE MASTER TO MASTER_HOST = '127.0.0.1', MASTER_PORT = 2, MASTER_AUTO_POSITION = 1") == 0

@@ -1,4 +1,5 @@
-"""A transaction that meets a lock of another session on the replica. The source is another Nfold."""
+"""A transaction that meets a lock of another session on the replica. The source is another
+Nfold."""
 
 import threading
 import time

@@ -445,10 +445,15 @@ fn configure(
         ),
     };
     let account = format!(
-        "SOURCE_USER = {}, SOURCE_PASSWORD = {}, SOURCE_SSL = {}",
+        "SOURCE_USER = {}, SOURCE_PASSWORD = {}, SOURCE_SSL = {}, SOURCE_SSL_CA = {}, \
+         SOURCE_SSL_CERT = {}, SOURCE_SSL_KEY = {}, SOURCE_SSL_VERIFY_SERVER_CERT = {}",
         quoted(&source.user),
         quoted(&source.password),
         u8::from(source.ssl),
+        quoted(&source.tls.ca),
+        quoted(&source.tls.cert),
+        quoted(&source.tls.key),
+        u8::from(source.tls.verify_name),
     );
     // The statements have a password, so their errors do not show them.
     let changed = CopyError::at("CHANGE REPLICATION SOURCE TO");

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use nfold_replica::ChannelConfig;
+use nfold_replica::{ChannelConfig, TlsFiles};
 
 /// The environment variable with the password of a URL that has none.
 const PASSWORD: &str = "MYSQL_PWD";
@@ -48,17 +48,32 @@ impl FromStr for SourceUrl {
         let port = port.map_or(Ok(3306), |port| {
             port.parse().map_err(|_| format!("{port:?} is no port"))
         })?;
-        let ssl = match query {
-            "" => false,
-            "ssl=1" => true,
-            other => return Err(format!("{other:?} is unknown; there is ssl=1")),
-        };
+        let (mut ssl, mut tls) = (false, TlsFiles::default());
+        for option in query.split('&').filter(|option| !option.is_empty()) {
+            match option.split_once('=') {
+                Some(("ssl", "1")) => ssl = true,
+                Some(("ssl_ca", file)) => tls.ca = decoded(file)?,
+                Some(("ssl_cert", file)) => tls.cert = decoded(file)?,
+                Some(("ssl_key", file)) => tls.key = decoded(file)?,
+                Some(("ssl_verify", "1")) => tls.verify_name = true,
+                _ => {
+                    return Err(format!(
+                        "{option:?} is unknown; there are ssl=1, ssl_ca, ssl_cert, ssl_key and \
+                         ssl_verify=1"
+                    ));
+                }
+            }
+        }
+        if !ssl && tls != TlsFiles::default() {
+            return Err("certificates need ssl=1".into());
+        }
         Ok(SourceUrl(ChannelConfig {
             host: decoded(host)?,
             port,
             user,
             password,
             ssl,
+            tls,
             get_public_key: true,
             ..ChannelConfig::default()
         }))
@@ -108,6 +123,9 @@ mod tests {
         assert_eq!(url.to_string(), "mysql://a@b@db1:3307/");
         let url: SourceUrl = "mysql://u:@[::1]?ssl=1".parse().expect("a URL");
         assert_eq!((&*url.0.host, url.0.port, url.0.ssl), ("::1", 3306, true));
+        let url = "mysql://u:@db1/?ssl=1&ssl_ca=/etc/a%20b.pem&ssl_verify=1";
+        let tls = url.parse::<SourceUrl>().expect("a URL").0.tls;
+        assert_eq!((&*tls.ca, tls.verify_name), ("/etc/a b.pem", true));
         for wrong in [
             "db1",
             "mysql://h",

@@ -13,6 +13,8 @@
 use nfold_binlog::{BinlogError, GtidSet};
 use nfold_protocol::Reader;
 
+use crate::tls::TlsFiles;
+
 const VERSION: u8 = 1;
 /// The version of coordinates with a step of a branch.
 const VERSION_WITH_STEP: u8 = 2;
@@ -34,6 +36,8 @@ pub struct ChannelConfig {
     pub heartbeat_ms: u32,
     /// SOURCE_SSL
     pub ssl: bool,
+    /// The certificates with SOURCE_SSL.
+    pub tls: TlsFiles,
     /// GET_SOURCE_PUBLIC_KEY: the source may send the key that encrypts the password.
     pub get_public_key: bool,
     /// NFOLD_DATABASES: the databases that are followed; empty: all of them.
@@ -72,6 +76,7 @@ impl Default for ChannelConfig {
             retry_count: 10,
             heartbeat_ms: 30_000,
             ssl: false,
+            tls: TlsFiles::default(),
             get_public_key: false,
             databases: Vec::new(),
             delay_s: 0,
@@ -103,6 +108,10 @@ mod field {
     pub const WILD_DO_TABLE: u8 = 17;
     pub const WILD_IGNORE_TABLE: u8 = 18;
     pub const REWRITE_DB: u8 = 19;
+    pub const SSL_CA: u8 = 20;
+    pub const SSL_CERT: u8 = 21;
+    pub const SSL_KEY: u8 = 22;
+    pub const SSL_VERIFY_NAME: u8 = 23;
 }
 
 impl ChannelConfig {
@@ -144,7 +153,18 @@ impl ChannelConfig {
                 put(field, &bytes);
             }
         }
-        // Versions without a delay read what has none.
+        // A field that is absent can be read by a version that does not know it.
+        let files = [
+            (field::SSL_CA, &self.tls.ca),
+            (field::SSL_CERT, &self.tls.cert),
+            (field::SSL_KEY, &self.tls.key),
+        ];
+        for (field, name) in files.into_iter().filter(|(_, name)| !name.is_empty()) {
+            put(field, name.as_bytes());
+        }
+        if self.tls.verify_name {
+            put(field::SSL_VERIFY_NAME, &[]);
+        }
         if self.delay_s != 0 {
             put(field::DELAY, &u64::from(self.delay_s).to_le_bytes());
         }
@@ -189,6 +209,10 @@ impl ChannelConfig {
                 field::SSL => config.ssl = number()? != 0,
                 field::GET_PUBLIC_KEY => config.get_public_key = number()? != 0,
                 field::DATABASE => config.databases.push(text()),
+                field::SSL_CA => config.tls.ca = text(),
+                field::SSL_CERT => config.tls.cert = text(),
+                field::SSL_KEY => config.tls.key = text(),
+                field::SSL_VERIFY_NAME => config.tls.verify_name = true,
                 field::DELAY => config.delay_s = number()? as u32,
                 field::DO_DB => config.filters.do_db.push(text()),
                 field::IGNORE_DB => config.filters.ignore_db.push(text()),
@@ -352,8 +376,14 @@ mod tests {
                 wild_ignore_table: databases.iter().take(2).cloned().collect(),
                 rewrite_db: pairs,
             };
+            let tls = TlsFiles {
+                ca: host.clone(),
+                cert: password.clone(),
+                key: String::new(),
+                verify_name: flags[0],
+            };
             let config = ChannelConfig {
-                databases, delay_s, filters,
+                databases, delay_s, filters, tls,
                 host, port, password, retry_count: retry, heartbeat_ms: heartbeat,
                 auto_position: flags[0], ssl: flags[1], get_public_key: flags[2],
                 ..ChannelConfig::default()

@@ -21,7 +21,9 @@ mod login;
 mod semi_sync;
 mod source;
 mod stream;
+mod tls;
 
 pub use channel::{BranchStep, ChannelConfig, Coordinates, Filters};
 pub use client::{Client, Done, RowValues, TextRows};
 pub use source::{Source, SourceError, StartAt};
+pub use tls::TlsFiles;

@@ -87,7 +87,7 @@ pub(crate) fn log_in(
         request.push(COLLATION as u8);
         request.extend_from_slice(&[0; 23]);
         wire.send(&request)?;
-        wire = wire.encrypt(&config.host)?;
+        wire = wire.encrypt(&config.host, &config.tls)?;
     }
     let password = config.password.as_bytes();
     let known = [NATIVE_PASSWORD, CACHING_SHA2_PASSWORD].contains(&greeting.plugin.as_str());

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nfold_protocol::frame::{HEADER, begin_packet, end_packet};
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::CryptoProvider;
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, SignatureScheme, StreamOwned};
+use rustls::pki_types::ServerName;
+use rustls::{ClientConnection, StreamOwned};
+
+use crate::tls::TlsFiles;
 
 /// The longest time until a source accepts a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -98,18 +98,12 @@ impl Wire {
         matches!(self.socket, Socket::Tls(_) | Socket::Unix(_))
     }
 
-    /// Starts TLS. The certificate is not verified, as in MySQL without SOURCE_SSL_CA.
-    pub fn encrypt(self, host: &str) -> io::Result<Wire> {
+    /// Starts TLS.
+    pub fn encrypt(self, host: &str, files: &TlsFiles) -> io::Result<Wire> {
         let Socket::Plain(mut socket) = self.socket else {
             return Ok(self);
         };
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let config = ClientConfig::builder_with_provider(provider.clone())
-            .with_safe_default_protocol_versions()
-            .map_err(io::Error::other)?
-            .dangerous()
-            .with_custom_certificate_verifier(Arc::new(AcceptAny(provider)))
-            .with_no_client_auth();
+        let config = files.client_config()?;
         let name = ServerName::try_from(host.to_owned())
             .or_else(|_| ServerName::try_from("unnamed.invalid"))
             .map_err(io::Error::other)?;
@@ -192,44 +186,5 @@ impl Wire {
     pub fn command(&mut self, payload: &[u8]) -> io::Result<()> {
         self.sequence = 0;
         self.send(payload)
-    }
-}
-
-/// Accepts every certificate: the connection is encrypted, but the source is not authenticated.
-#[derive(Debug)]
-struct AcceptAny(Arc<CryptoProvider>);
-
-impl ServerCertVerifier for AcceptAny {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
     }
 }

@@ -275,6 +275,10 @@ fn apply_options(
             "SOURCE_RETRY_COUNT" => config.retry_count = number(option, u64::MAX)?,
             "SOURCE_HEARTBEAT_PERIOD" => config.heartbeat_ms = heartbeat(option)?,
             "SOURCE_SSL" => config.ssl = number(option, 1)? != 0,
+            "SOURCE_SSL_CA" => config.tls.ca = text(option)?,
+            "SOURCE_SSL_CERT" => config.tls.cert = text(option)?,
+            "SOURCE_SSL_KEY" => config.tls.key = text(option)?,
+            "SOURCE_SSL_VERIFY_SERVER_CERT" => config.tls.verify_name = number(option, 1)? != 0,
             "GET_SOURCE_PUBLIC_KEY" => config.get_public_key = number(option, 1)? != 0,
             "SOURCE_DELAY" => config.delay_s = delay(option)?,
             "NFOLD_DATABASES" => {
