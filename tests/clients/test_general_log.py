@@ -45,7 +45,7 @@ def test_every_command_is_in_it(srv):
     assert text.startswith("nfold, Version: ") and "\nTime                 Id Command    Argument\n" in text, text[:300]
     assert "open sesame" not in text and "unseen" not in text
     first = lines_of(text, conn.thread_id())
-    assert first[0][0] == "Connect" and re.fullmatch(r"root@(localhost|[0-9.]+) on  using (TCP/IP|SSL/TLS|Socket)", first[0][1]), first
+    assert first[0][0] == "Connect" and first[0][1] == "root@localhost on  using TCP/IP", first
     wanted = [("Query", "CREATE DATABASE general"), ("Init DB", "general"), ("Query", "CREATE TABLE t (a INT PRIMARY KEY, s VARCHAR(20))"),
               ("Query", "INSERT INTO t VALUES (1,'x'), (2,'it''s')"), ("Query", "CREATE USER hidden@localhost IDENTIFIED BY <secret>"),
               ("Query", "PREPARE s FROM 'SELECT a FROM t WHERE a = ?'"), ("Prepare", "SELECT a FROM t WHERE a = ?"), ("Query", "SET @a = 2"),

@@ -190,6 +190,7 @@ impl Embedded {
             capabilities: CAPABILITIES,
             attributes: Vec::new(),
             tls: false,
+            local: true,
             zstd_level: 0,
         }))?;
         Ok(client)

@@ -93,6 +93,7 @@ impl SessionThread {
             capabilities: 0,
             attributes: Vec::new(),
             tls: false,
+            local: true,
             zstd_level: 0,
         };
         let session = Session::for_replica(server.clone(), login);

@@ -121,10 +121,10 @@ impl Session {
             return;
         }
         let login = &self.env.login;
-        let by = match (login.tls, &*login.client_host) {
+        let by = match (login.tls, login.local) {
             (true, _) => "SSL/TLS",
-            (false, "localhost") => "Socket",
-            _ => "TCP/IP",
+            (false, true) => "Socket",
+            (false, false) => "TCP/IP",
         };
         let database = self.env.database.as_deref().unwrap_or_default();
         let who = format!(

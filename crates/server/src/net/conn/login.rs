@@ -295,6 +295,7 @@ impl Conn {
                     capabilities: self.capabilities,
                     attributes: claim.attributes,
                     tls: self.transport.is_tls(),
+                    local: self.peer.is_local(),
                     zstd_level: claim.zstd_level,
                 };
                 Ok(LoginStep::Authenticated(info, claim.change_user))

@@ -74,6 +74,8 @@ pub struct LoginInfo {
     pub attributes: Vec<(String, String)>,
     /// Whether the connection uses TLS.
     pub tls: bool,
+    /// Whether it came through a Unix socket, or is the server's own.
+    pub local: bool,
     /// The client's level of zstd, if the capabilities have it; otherwise 0.
     pub zstd_level: u8,
 }

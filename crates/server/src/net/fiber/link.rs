@@ -17,6 +17,11 @@ pub enum Peer {
 }
 
 impl Peer {
+    /// Whether the client came through the Unix socket.
+    pub fn is_local(&self) -> bool {
+        *self == Peer::Local
+    }
+
     /// The host name that accounts are matched against: `localhost` for this machine, otherwise the
     /// address. No name service is used.
     pub fn host_name(&self) -> String {
