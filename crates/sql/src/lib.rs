@@ -20,7 +20,7 @@ pub mod list;
 pub mod literal;
 pub mod mariadb;
 pub mod parser;
-mod path_hint;
+mod plan_hint;
 pub mod printer;
 pub mod stored;
 mod time_limit;

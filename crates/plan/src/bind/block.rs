@@ -187,7 +187,11 @@ pub(super) fn block(
     let mut b = BlockBinder::new(cx, outer);
     b.is_existence_test = form == SubqueryForm::Existence;
     let mut info = b.from(&s.from)?;
-    b.path_hints(&s.path_hints);
+    let hints = b.plan_hints(&s.plan_hints, &info);
+    let straight = s.options.straight_join || hints.straight;
+    if !straight {
+        info.straight_joins.extend(hints.orders);
+    }
     let lock = b.locking(locking)?;
     let mut conditions = b.where_conditions(&mut info, s.selection.as_ref())?;
     let mut c = b.clauses(s, order_by, &info)?;
@@ -254,8 +258,9 @@ pub(super) fn block(
         tables: b.tables,
         conditions,
         outer_joins: info.outer_joins,
-        straight: s.options.straight_join,
+        straight,
         straight_joins: info.straight_joins,
+        semijoin: hints.semijoin,
         group,
         having: c.having,
         windows,

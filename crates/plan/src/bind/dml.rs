@@ -680,6 +680,7 @@ pub(super) fn find_rows(
         conditions,
         outer_joins: info.outer_joins,
         straight_joins: info.straight_joins,
+        semijoin: None,
         lock: RowLocking::TO_CHANGE,
         changed,
         warnings: b.warnings,

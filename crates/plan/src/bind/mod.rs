@@ -28,7 +28,7 @@ mod load;
 mod names;
 mod nullif;
 mod order;
-mod path_hints;
+mod plan_hints;
 mod rollup;
 mod set;
 mod stored;
@@ -149,7 +149,7 @@ fn as_subquery(e: &ast::Expr) -> ast::Expr {
     let select = ast::Select {
         distinct: false,
         options: ast::SelectOptions::default(),
-        path_hints: Vec::new(),
+        plan_hints: Vec::new(),
         items: vec![item],
         from: Vec::new(),
         selection: None,

@@ -148,7 +148,7 @@ pub(super) fn whole_table(name: &ast::ObjectName) -> Select {
     Select {
         distinct: false,
         options: Default::default(),
-        path_hints: Vec::new(),
+        plan_hints: Vec::new(),
         items: vec![SelectItem::Star],
         from: vec![ast::TableRef::Table(ast::TableFactor {
             name: name.clone(),

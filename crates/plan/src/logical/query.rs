@@ -90,6 +90,8 @@ pub(crate) struct Block {
     /// The operator STRAIGHT_JOIN: the slots of its left side, which are read before those of its
     /// right side, as bit sets.
     pub straight_joins: Vec<(u64, u64)>,
+    /// The hint SEMIJOIN or NO_SEMIJOIN, for the block as a subquery.
+    pub semijoin: Option<bool>,
     pub group: Option<Grouping>,
     /// Over the slot of the grouped row, or over the joined row without grouping.
     pub having: Vec<Expr>,
@@ -178,7 +180,7 @@ pub(crate) enum Source {
     Json(Box<JsonTable>),
 }
 
-/// Index hints of one slot.
+/// Hints about one slot.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct IndexHints {
     /// USE INDEX or FORCE INDEX: the only indexes allowed.
@@ -188,6 +190,10 @@ pub(crate) struct IndexHints {
     pub force: bool,
     pub index_merge: PathChoice,
     pub skip_scan: PathChoice,
+    /// MERGE or NO_MERGE, for a derived table.
+    pub merge: Option<bool>,
+    /// DERIVED_CONDITION_PUSHDOWN or its opposite, for a derived table.
+    pub pushdown: Option<bool>,
 }
 
 /// The effect of optimizer hints on a kind of access path.
@@ -402,6 +408,7 @@ impl Block {
             outer_joins: Vec::new(),
             straight: false,
             straight_joins: Vec::new(),
+            semijoin: None,
             group: None,
             having: Vec::new(),
             windows: Vec::new(),

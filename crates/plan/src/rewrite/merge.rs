@@ -34,10 +34,6 @@ pub(super) fn merge_derived_tables(cx: &PlanCx<'_>, block: &mut Block) {
 /// Merges the derived tables that can be merged. The rows of their tables are not locked, those of
 /// views are.
 fn merge_all(cx: &PlanCx<'_>, block: &mut Block) {
-    // A statement that changes rows through a view reads the view's tables.
-    if !cx.switches.has(Switches::DERIVED_MERGE) && block.changed == 0 {
-        return;
-    }
     // A correlated subquery names columns by slot, and the slots would change.
     if block.subqueries.iter().any(|q| q.correlated) {
         return;
@@ -103,6 +99,12 @@ fn lock_views(block: &mut Block, lock: RowLocking) {
 /// Whether the derived table in `slot` may be merged.
 fn merges(cx: &PlanCx<'_>, block: &Block, slot: usize) -> bool {
     let table = &block.tables[slot];
+    let wanted = table.hints.merge;
+    let wanted = wanted.unwrap_or_else(|| cx.switches.has(Switches::DERIVED_MERGE));
+    // A statement that changes rows through a view reads the view's tables.
+    if !wanted && block.changed == 0 {
+        return false;
+    }
     match &table.source {
         Source::Derived(query) => {
             let differs = table.common.is_some() && reads_varying_rows(cx, query);

@@ -28,11 +28,10 @@ use crate::logical::walk;
 
 /// Moves conditions of `block` into its derived tables.
 pub(super) fn push_into_derived(cx: &PlanCx<'_>, block: &mut Block) {
-    if !cx.switches.has(Switches::DERIVED_CONDITION_PUSHDOWN) {
-        return;
-    }
+    let by_default = cx.switches.has(Switches::DERIVED_CONDITION_PUSHDOWN);
     for t in 0..block.tables.len().min(63) {
-        if !matches!(block.tables[t].source, Source::Derived(_)) {
+        let wanted = block.tables[t].hints.pushdown.unwrap_or(by_default);
+        if !wanted || !matches!(block.tables[t].source, Source::Derived(_)) {
             continue;
         }
         // Innermost first: beyond it the rows may be NULL.

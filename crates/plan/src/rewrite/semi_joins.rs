@@ -55,17 +55,25 @@ fn block(cx: &PlanCx<'_>, block: &mut Block) {
     let nested = block.subqueries.iter_mut();
     for sub in nested.filter(|sub| sub.decorrelated.is_none()) {
         join_subqueries(cx, &mut sub.query);
-        if cx.switches.has(Switches::SEMIJOIN) {
+        if may_join(cx, sub) {
             inner_tables::make_semi(cx, sub);
         }
     }
 }
 
+/// Whether hint and switch allow that a subquery becomes a join.
+fn may_join(cx: &PlanCx<'_>, sub: &Subquery) -> bool {
+    let hint = match &sub.query.body {
+        QueryBody::Block(block) => block.semijoin,
+        _ => None,
+    };
+    hint.unwrap_or_else(|| cx.switches.has(Switches::SEMIJOIN))
+}
+
 fn join_all(cx: &PlanCx<'_>, block: &mut Block) {
     // A window function adds slots after the tables.
     let windows = block.group.is_none() && !block.windows.is_empty();
-    if !cx.switches.has(Switches::SEMIJOIN)
-        || block.subqueries.is_empty()
+    if block.subqueries.is_empty()
         || block.tables.is_empty()
         || windows
         || block.lock.is_some()
@@ -190,6 +198,9 @@ struct Join {
 /// The join that replaces the condition `member` of `block`; `None`: the subquery remains.
 fn joined(cx: &PlanCx<'_>, block: &Block, member: &Membership<'_>) -> Option<Join> {
     let sub = &block.subqueries[member.index];
+    if !may_join(cx, sub) {
+        return None;
+    }
     let inner = plain_block(sub)?;
     if is_decided_by_extreme(sub) {
         return None;

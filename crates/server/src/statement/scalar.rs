@@ -25,7 +25,7 @@ impl Session {
         let select = Select {
             distinct: false,
             options: SelectOptions::default(),
-            path_hints: Vec::new(),
+            plan_hints: Vec::new(),
             items: vec![SelectItem::Expr {
                 expr: e.clone(),
                 alias: Some(Ident::new("value")),

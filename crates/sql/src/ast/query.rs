@@ -59,7 +59,7 @@ pub struct Cte {
 pub struct Select {
     pub distinct: bool,
     pub options: SelectOptions,
-    pub path_hints: Vec<PathHint>,
+    pub plan_hints: Vec<PlanHint>,
     pub items: Vec<SelectItem>,
     /// The comma list. Empty without FROM, and for FROM DUAL.
     pub from: Vec<TableRef>,
@@ -71,21 +71,35 @@ pub struct Select {
     pub windows: Vec<(Ident, Window)>,
 }
 
-/// An optimizer hint about the access path of one table.
+/// An optimizer hint about the plan of a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PathHint {
-    pub kind: PathHintKind,
-    pub table: String,
-    /// No index means all of them.
-    pub indexes: Vec<String>,
+pub struct PlanHint {
+    pub kind: PlanHintKind,
+    /// The words in the parentheses.
+    pub names: Vec<String>,
 }
 
+/// The kinds of [`PlanHint`]. Those up to [`NoSkipScan`](Self::NoSkipScan) name a table and its
+/// indexes, [`Semijoin`](Self::Semijoin) and its opposite name strategies, the others tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PathHintKind {
+pub enum PlanHintKind {
+    Index,
+    NoIndex,
     IndexMerge,
     NoIndexMerge,
     SkipScan,
     NoSkipScan,
+    Merge,
+    NoMerge,
+    /// DERIVED_CONDITION_PUSHDOWN
+    Pushdown,
+    NoPushdown,
+    Semijoin,
+    NoSemijoin,
+    JoinFixedOrder,
+    JoinOrder,
+    JoinPrefix,
+    JoinSuffix,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use super::{CteSeen, Deprecated, MAX_SUBQUERIES, Parser, Result};
 use crate::ast::*;
 use crate::keywords::Kw;
 use crate::lexer::TokenKind;
-use crate::{path_hint, time_limit};
+use crate::{plan_hint, time_limit};
 use nfold_types::error::{ErrorCode, SqlError};
 
 impl Parser<'_> {
@@ -274,7 +274,7 @@ impl Parser<'_> {
         self.hint = None;
         self.expect_kw(Kw::SELECT)?;
         let hint = self.hint.as_ref().map(|hint| hint.text(self.text));
-        let path_hints = hint.map_or_else(Vec::new, path_hint::of_hint);
+        let plan_hints = hint.map_or_else(Vec::new, plan_hint::of_hint);
         let time_limit = self.time_limit_hint();
         let (distinct, mut options) = self.select_options()?;
         options.max_execution_ms = time_limit;
@@ -314,7 +314,7 @@ impl Parser<'_> {
         Ok(Select {
             distinct,
             options,
-            path_hints,
+            plan_hints,
             items,
             from,
             selection,

@@ -1,18 +1,30 @@
-//! The optimizer hints that choose or forbid access paths of one table.
+//! The optimizer hints that change the plan of one query block.
 
-use crate::ast::{PathHint, PathHintKind};
+use crate::ast::{PlanHint, PlanHintKind};
 use crate::lexer::{LexMode, Lexer, Token, TokenKind};
 
-const KINDS: [(&[u8], PathHintKind); 4] = [
-    (b"index_merge", PathHintKind::IndexMerge),
-    (b"no_index_merge", PathHintKind::NoIndexMerge),
-    (b"skip_scan", PathHintKind::SkipScan),
-    (b"no_skip_scan", PathHintKind::NoSkipScan),
+const KINDS: [(&[u8], PlanHintKind); 16] = [
+    (b"index", PlanHintKind::Index),
+    (b"no_index", PlanHintKind::NoIndex),
+    (b"index_merge", PlanHintKind::IndexMerge),
+    (b"no_index_merge", PlanHintKind::NoIndexMerge),
+    (b"skip_scan", PlanHintKind::SkipScan),
+    (b"no_skip_scan", PlanHintKind::NoSkipScan),
+    (b"merge", PlanHintKind::Merge),
+    (b"no_merge", PlanHintKind::NoMerge),
+    (b"derived_condition_pushdown", PlanHintKind::Pushdown),
+    (b"no_derived_condition_pushdown", PlanHintKind::NoPushdown),
+    (b"semijoin", PlanHintKind::Semijoin),
+    (b"no_semijoin", PlanHintKind::NoSemijoin),
+    (b"join_fixed_order", PlanHintKind::JoinFixedOrder),
+    (b"join_order", PlanHintKind::JoinOrder),
+    (b"join_prefix", PlanHintKind::JoinPrefix),
+    (b"join_suffix", PlanHintKind::JoinSuffix),
 ];
 
-/// The hints `NAME(table index, …)` in a hint comment, `/*+` and `*/` included, up to the first
+/// The hints `NAME(name, …)` in a hint comment, `/*+` and `*/` included, up to the first
 /// malformed one. A hint that names a query block is left out.
-pub(crate) fn of_hint(hint: &[u8]) -> Vec<PathHint> {
+pub(crate) fn of_hint(hint: &[u8]) -> Vec<PlanHint> {
     let inner = hint.strip_prefix(b"/*+").unwrap_or(hint);
     let inner = inner.strip_suffix(b"*/").unwrap_or(inner);
     let mut lexer = Lexer::new(inner, LexMode::default());
@@ -44,14 +56,8 @@ pub(crate) fn of_hint(hint: &[u8]) -> Vec<PathHint> {
                 },
             }
         }
-        if let Some((table, indexes)) = names.split_first()
-            && !names.iter().any(|name| name.contains('@'))
-        {
-            found.push(PathHint {
-                kind: *kind,
-                table: table.clone(),
-                indexes: indexes.to_vec(),
-            });
+        if !names.iter().any(|name| name.contains('@')) {
+            found.push(PlanHint { kind: *kind, names });
         }
     }
 }
@@ -72,19 +78,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hints_name_a_table_and_indexes() {
-        let hints =
-            of_hint(b"/*+ MAX_EXECUTION_TIME(5) no_index_merge(t) SKIP_SCAN(`u` a, `b`) */");
-        let hint = |kind, table: &str, indexes: &[&str]| PathHint {
+    fn hints_have_names() {
+        let text = b"/*+ MAX_EXECUTION_TIME(5) no_index_merge(t) SKIP_SCAN(`u` a, `b`) merge() */";
+        let hint = |kind, names: &[&str]| PlanHint {
             kind,
-            table: table.into(),
-            indexes: indexes.iter().map(|name| (*name).into()).collect(),
+            names: names.iter().map(|name| (*name).into()).collect(),
         };
         let expected = [
-            hint(PathHintKind::NoIndexMerge, "t", &[]),
-            hint(PathHintKind::SkipScan, "u", &["a", "b"]),
+            hint(PlanHintKind::NoIndexMerge, &["t"]),
+            hint(PlanHintKind::SkipScan, &["u", "a", "b"]),
+            hint(PlanHintKind::Merge, &[]),
         ];
-        assert_eq!(hints, expected);
+        assert_eq!(of_hint(text), expected);
         assert_eq!(of_hint(b"/*+ INDEX_MERGE(t@qb a) INDEX_MERGE( */"), []);
     }
 }
