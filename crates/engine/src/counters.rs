@@ -11,7 +11,7 @@
 //! A2. Bounds are logged [`BLOCK`] values ahead and brought back to the exact value by a clean
 //!     shutdown: a crash skips at most a block.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use nfold_store::{PageId, Store, USER_AREA};
 
@@ -24,6 +24,111 @@ const PART_OF_TYPE: u64 = 2048;
 const AUTO_INCREMENT: usize = USER_AREA;
 const ROW_ID: usize = USER_AREA + 8;
 const LOG_BYTES: usize = 256;
+
+/// The AUTO_INCREMENT values that a session takes: those at `offset` (`auto_increment_offset`) and
+/// every `increment` (`auto_increment_increment`, at least 1) from there on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ValueSeries {
+    /// At most 65535.
+    pub offset: u64,
+    /// At least 1, at most 65535.
+    pub increment: u64,
+}
+
+impl ValueSeries {
+    /// The series of a table before the first reservation.
+    pub const EVERY_NUMBER: ValueSeries = ValueSeries {
+        offset: 0,
+        increment: 1,
+    };
+
+    /// The least value of the series above `v`; `u64::MAX` if there is none. As in MySQL
+    /// (`compute_next_insert_id`) an increment of 1 ignores the offset, and numbers wrap around
+    /// below an offset above the increment: the values there are a series of their own.
+    pub fn next_after(self, v: u64) -> u64 {
+        let next = match self.increment {
+            1 => v.wrapping_add(1),
+            increment => {
+                let steps = v.wrapping_add(increment).wrapping_sub(self.offset) / increment;
+                steps.wrapping_mul(increment).wrapping_add(self.offset)
+            }
+        };
+        if next > v { next } else { u64::MAX }
+    }
+
+    /// The greatest value of the series up to `v`; `v` if all are above it (MySQL's
+    /// `prev_insert_id`).
+    pub fn last_up_to(self, v: u64) -> u64 {
+        match v.checked_sub(self.offset) {
+            Some(above) if self.increment > 1 => {
+                above / self.increment * self.increment + self.offset
+            }
+            _ => v,
+        }
+    }
+
+    /// The counter of a table behind `count` values from `first` on, in a column whose greatest
+    /// value is `max`. InnoDB's formula (`innobase_next_autoinc`): it ignores an offset above the
+    /// reserved range, and the counter becomes `max` already where the next value and the offset
+    /// have no room.
+    pub fn counter_behind(self, first: u64, count: u64, max: u64) -> u64 {
+        let range = count.saturating_mul(self.increment);
+        let offset = if self.offset > range { 0 } else { self.offset };
+        let end = first.saturating_add(range);
+        if range >= max || offset > max || end >= max - offset {
+            return max;
+        }
+        let steps = first.abs_diff(offset) / self.increment;
+        (steps * self.increment)
+            .saturating_add(range + offset)
+            .min(max)
+    }
+}
+
+/// AUTO_INCREMENT values that a statement has taken from its table.
+#[derive(Clone, Copy, Debug)]
+pub struct ReservedValues {
+    /// The first value; `u64::MAX`: the type has no further one.
+    pub first: u64,
+    /// The table's counter before.
+    before: u64,
+    /// The table's counter behind the values.
+    pub counter: u64,
+}
+
+/// A table's AUTO_INCREMENT counter.
+#[derive(Default)]
+pub(crate) struct ValueCounter {
+    /// The least number that the next automatic value may have; 0: not known yet.
+    next: AtomicU64,
+    /// The series of the last reservation, increment and offset as 16 bits each; 0: there was none.
+    series: AtomicU32,
+}
+
+impl ValueCounter {
+    /// Continues from the counter of an older version of the table.
+    pub fn continue_from(&self, old: &ValueCounter) {
+        self.next.store(old.next.load(Relaxed), Relaxed);
+    }
+
+    fn series(&self) -> ValueSeries {
+        let packed = u64::from(self.series.load(Relaxed));
+        match packed {
+            0 => ValueSeries::EVERY_NUMBER,
+            _ => ValueSeries {
+                offset: packed & 0xFFFF,
+                increment: packed >> 16,
+            },
+        }
+    }
+
+    fn set_series(&self, series: ValueSeries) {
+        let packed = (series.increment << 16 | series.offset) as u32;
+        if self.series.load(Relaxed) != packed {
+            self.series.store(packed, Relaxed);
+        }
+    }
+}
 
 /// Which of a table's two counters.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -44,7 +149,7 @@ impl Counter {
 impl Table {
     fn counter(&self, which: Counter) -> &AtomicU64 {
         match which {
-            Counter::AutoIncrement => &self.auto_increment,
+            Counter::AutoIncrement => &self.auto_increment.next,
             Counter::RowId => &self.row_id,
         }
     }
@@ -66,7 +171,7 @@ impl Table {
 
     /// Reads the bounds from the space header, once.
     fn load_counters(&self, store: &Store) -> Result<(), Stop> {
-        if self.auto_increment.load(Relaxed) != 0 {
+        if self.auto_increment.next.load(Relaxed) != 0 {
             return Ok(());
         }
         let (auto, row) = loop {
@@ -80,7 +185,7 @@ impl Table {
         if !reserved.loaded {
             (reserved.auto_increment, reserved.row_id, reserved.loaded) = (auto, row, true);
             self.row_id.store(row, Relaxed);
-            self.auto_increment.store(auto, Relaxed);
+            self.auto_increment.next.store(auto, Relaxed);
         }
         Ok(())
     }
@@ -125,66 +230,73 @@ impl Table {
         Ok(())
     }
 
-    /// Takes `n` values for rows that name none: the first one; the others follow at `increment`.
-    /// `offset` and `increment` as `auto_increment_offset` and `auto_increment_increment`.
-    pub fn auto_increment_reserve(&self, n: u64, offset: u64, increment: u64) -> Result<u64, Stop> {
+    /// Takes `count` values for rows that name none. The others follow the first one in `series`.
+    /// As in InnoDB, the series stays that of the table: values that rows name raise the counter
+    /// by it ([`auto_increment_observe`](Self::auto_increment_observe)).
+    pub fn auto_increment_reserve(
+        &self,
+        count: u64,
+        series: ValueSeries,
+    ) -> Result<ReservedValues, Stop> {
         let store = self.store();
         self.load_counters(store)?;
-        let increment = increment.max(1);
-        let first_from = |next: u64| {
-            let base = if offset > increment { 1 } else { offset.max(1) };
-            if next <= base {
-                base
-            } else {
-                base.saturating_add((next - base).div_ceil(increment).saturating_mul(increment))
-            }
-        };
-        let end_of = |first: u64| {
-            first
-                .saturating_add((n.max(1) - 1).saturating_mul(increment))
-                .saturating_add(1)
-        };
-        let max = self.auto_increment_max();
-        let mut next = self.auto_increment.load(Relaxed);
+        let (count, max) = (count.max(1), self.auto_increment_max());
+        let counter = &self.auto_increment.next;
+        let mut before = counter.load(Relaxed);
         loop {
-            let end = end_of(first_from(next)).min(max).max(next);
-            self.cover(store, Counter::AutoIncrement, end)?;
-            match self
-                .auto_increment
-                .compare_exchange_weak(next, end, Relaxed, Relaxed)
-            {
-                Ok(_) => return Ok(first_from(next)),
-                Err(now) => next = now,
+            if before > max {
+                return Ok(ReservedValues {
+                    first: u64::MAX,
+                    before,
+                    counter: before,
+                });
+            }
+            let first = series.next_after(before - 1);
+            let end = series.counter_behind(first, count, max).max(before);
+            // With an offset above the increment, the last value may lie above the counter.
+            let range = (count - 1).saturating_mul(series.increment);
+            let used = first.saturating_add(range).saturating_add(1);
+            self.cover(store, Counter::AutoIncrement, end.max(used.min(max)))?;
+            match counter.compare_exchange_weak(before, end, Relaxed, Relaxed) {
+                Ok(_) => {
+                    self.auto_increment.set_series(series);
+                    return Ok(ReservedValues {
+                        first,
+                        before,
+                        counter: end,
+                    });
+                }
+                Err(now) => before = now,
             }
         }
     }
 
-    /// Takes back a reservation of `n` values from `first` on, none of which a row uses. Returns
-    /// false, and changes nothing, if other values were reserved since.
-    pub fn auto_increment_give_back(&self, first: u64, n: u64, increment: u64) -> bool {
-        let end = first
-            .saturating_add((n.max(1) - 1).saturating_mul(increment.max(1)))
-            .saturating_add(1)
-            .min(self.auto_increment_max());
-        let counter = &self.auto_increment;
+    /// Takes back a reservation, none of whose values a row uses. Returns false, and changes
+    /// nothing, if the counter has moved since.
+    pub fn auto_increment_give_back(&self, reserved: ReservedValues) -> bool {
+        let counter = &self.auto_increment.next;
         counter
-            .compare_exchange(end, first, Relaxed, Relaxed)
+            .compare_exchange(reserved.counter, reserved.before, Relaxed, Relaxed)
             .is_ok()
     }
 
     /// A row came with `value` of its own: later automatic values are above it.
     pub fn auto_increment_observe(&self, value: u64) -> Result<(), Stop> {
-        // `auto_increment_begin` may set a value beyond the type, which no row gets.
-        self.auto_increment_begin(value.saturating_add(1).min(self.auto_increment_max()))
+        let max = self.auto_increment_max();
+        if value > max {
+            return Ok(());
+        }
+        let series = self.auto_increment.series();
+        self.auto_increment_begin(series.counter_behind(value, 1, max))
     }
 
     /// Raises the value that the next row without one gets to `end`.
     pub(crate) fn auto_increment_begin(&self, end: u64) -> Result<(), Stop> {
         let store = self.store();
         self.load_counters(store)?;
-        if end > self.auto_increment.load(Relaxed) {
+        if end > self.auto_increment.next.load(Relaxed) {
             self.cover(store, Counter::AutoIncrement, end)?;
-            self.auto_increment.fetch_max(end, Relaxed);
+            self.auto_increment.next.fetch_max(end, Relaxed);
         }
         Ok(())
     }
@@ -192,7 +304,7 @@ impl Table {
     /// The value that the next row without one gets (for SHOW CREATE TABLE and SHOW TABLE STATUS).
     pub fn auto_increment_next(&self) -> Result<u64, Stop> {
         self.load_counters(self.store())?;
-        Ok(self.auto_increment.load(Relaxed))
+        Ok(self.auto_increment.next.load(Relaxed))
     }
 
     /// A hidden row id for a new row.
@@ -214,7 +326,7 @@ impl Table {
 
     /// Clean shutdown: the bounds become exact (A2). Blocks.
     pub(crate) fn save_counters(&self, store: &Store) -> Result<(), EngineError> {
-        if self.auto_increment.load(Relaxed) == 0 {
+        if self.auto_increment.next.load(Relaxed) == 0 {
             return Ok(());
         }
         crate::stats::block(|| -> Result<(), Stop> {

@@ -56,6 +56,7 @@ pub use batch::{Bound, EqualityKeys, KeyBytes, KeyRange, RowBatch, successor};
 pub use branches::{BranchName, PrepareOptions};
 pub use check::CheckReport;
 pub use contention::WaitSite;
+pub use counters::{ReservedValues, ValueSeries};
 pub use ddl::{CopyError, IndexSpec, TableSpec, ViewSpec, stoppable};
 pub use engine::{Engine, EngineOptions, OpenReport};
 pub use error::{EngineError, Stop};

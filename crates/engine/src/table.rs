@@ -28,6 +28,7 @@ use nfold_types::{Value, ValueRef};
 use parking_lot::RwLock;
 
 use crate::batch::RowBatch;
+use crate::counters::ValueCounter;
 use crate::error::{EngineError, Stop};
 use crate::lost_entries::LostEntries;
 use crate::orphaned::OrphanedPages;
@@ -97,8 +98,7 @@ pub struct Table {
     store: Arc<Store>,
     layout: RowLayout,
     indexes: Vec<Index>,
-    /// Next value that an INSERT without one gets; 0: not known yet.
-    pub(crate) auto_increment: CachePadded<AtomicU64>,
+    pub(crate) auto_increment: CachePadded<ValueCounter>,
     /// Next hidden row id; 0: not known yet.
     pub(crate) row_id: CachePadded<AtomicU64>,
     /// Values below this are logged as used.
@@ -348,8 +348,7 @@ impl Table {
         }
         self.damaged.store(old.damaged.load(Relaxed), Relaxed);
         self.orphaned = old.orphaned.clone();
-        self.auto_increment
-            .store(old.auto_increment.load(Relaxed), Relaxed);
+        self.auto_increment.continue_from(&old.auto_increment);
         self.row_id.store(old.row_id.load(Relaxed), Relaxed);
         *self.reserved.lock() = std::mem::take(&mut *old.reserved.lock());
         self.rows_changed

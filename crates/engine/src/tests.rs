@@ -728,14 +728,27 @@ fn definitions_survive_and_files_go() {
 fn automatic_values_are_never_given_out_twice() {
     let db = Db::new();
     let table = db.table();
-    assert_eq!(block(|| table.auto_increment_reserve(3, 1, 1)).unwrap(), 1);
-    assert_eq!(block(|| table.auto_increment_reserve(1, 1, 1)).unwrap(), 4);
+    let first = |count, offset, increment| {
+        let series = ValueSeries { offset, increment };
+        block(|| table.auto_increment_reserve(count, series))
+            .unwrap()
+            .first
+    };
+    let next = || block(|| table.auto_increment_next()).unwrap();
+    assert_eq!((first(3, 1, 1), first(1, 1, 1), next()), (1, 4, 5));
     block(|| table.auto_increment_observe(10)).unwrap();
-    assert_eq!(
-        block(|| table.auto_increment_reserve(2, 5, 10)).unwrap(),
-        15
-    );
-    assert_eq!(block(|| table.auto_increment_next()).unwrap(), 26);
+    assert_eq!((next(), first(2, 5, 10), next()), (11, 15, 35));
+    block(|| table.auto_increment_observe(36)).unwrap();
+    assert_eq!((next(), first(1, 1, 1), next()), (45, 45, 46));
+    let series = ValueSeries {
+        offset: 3,
+        increment: 7,
+    };
+    let reserved = block(|| table.auto_increment_reserve(5, series)).unwrap();
+    assert_eq!((reserved.first, next()), (52, 87));
+    assert!(table.auto_increment_give_back(reserved));
+    assert_eq!(next(), 46);
+    assert!(!table.auto_increment_give_back(reserved));
     let mut s = db.session();
     insert(&mut s, &table, &row(1, 1, "makes the log durable"));
     commit(&mut s);
@@ -743,7 +756,7 @@ fn automatic_values_are_never_given_out_twice() {
     let db = db.crash();
     let table = db.find("t");
     let after = block(|| table.auto_increment_next()).unwrap();
-    assert!(after >= 26, "{after}");
+    assert!(after >= 46, "{after}");
     db.engine.shutdown().unwrap();
     drop(table);
     let db = db.crash();

@@ -3,58 +3,65 @@
 
 use std::sync::Arc;
 
-use nfold_engine::Table;
-use nfold_types::{ColumnType, ErrorCode, SqlError, TypeKind, Value, ValueRef};
+use nfold_catalog::ColumnDef;
+use nfold_engine::{ReservedValues, Table, ValueSeries};
+use nfold_types::{CollationId, ErrorCode, SqlError, TypeKind, Value, ValueRef};
 
+use crate::operators::column_values::ColumnValues;
 use crate::runtime::Runtime;
 
-/// AUTO_INCREMENT values that a statement has reserved from its table. The sizes are MySQL's
+/// AUTO_INCREMENT values that a statement has reserved. The sizes are MySQL's
 /// (`handler::update_auto_increment`, InnoDB's `get_auto_increment`): the first reservation covers
 /// all rows of the statement, or one row if their number is unknown. A later one covers the rows
-/// that remain of that number, or else twice as many as the one before.
-/// Values that remain at the end leave a gap.
+/// that remain of that number, or else twice as many as the one before. Values that remain at the
+/// end leave a gap.
 #[derive(Default)]
 struct Reserved {
     next: u64,
     /// The first value after the reserved ones.
     end: u64,
+    /// The table's counter after the last reservation; 0: there was none. Rows with a value from
+    /// here on raise it.
+    counter: u64,
     /// The number of reservations so far.
     reservations: u32,
     /// The number of rows, and after the first reservation of those still to come; 0: unknown.
     rows: u64,
     /// The reservation that was made for the row at hand.
-    fresh: Option<Reservation>,
-}
-
-/// One reservation of values.
-#[derive(Clone, Copy)]
-struct Reservation {
-    first: u64,
-    count: u64,
-    increment: u64,
-}
-
-impl Reserved {
-    /// Skips values up to `value`, which a row has specified explicitly.
-    fn observe(&mut self, value: u64, increment: u64) {
-        if value >= self.next && self.next < self.end {
-            let steps = (value - self.next) / increment + 1;
-            self.next = self.next.saturating_add(steps.saturating_mul(increment));
-        }
-    }
+    fresh: Option<ReservedValues>,
 }
 
 /// The AUTO_INCREMENT state of one INSERT.
 pub(super) struct AutoIncrement {
     reserved: Reserved,
-    /// The last value of this statement that came from `SET insert_id`.
-    forced: Option<u64>,
+    /// The value of `SET insert_id` was used.
+    forced: bool,
     /// The first automatic value of an inserted row, which becomes `LAST_INSERT_ID()`.
     pub generated: Option<u64>,
+    /// The number of that row.
+    generated_row: u64,
     /// The last value that a row has specified explicitly.
     pub explicit: Option<u64>,
     /// The value that the row at hand has specified explicitly, unless it is negative.
     pub given: Option<u64>,
+}
+
+/// An automatic value.
+struct NextValue {
+    value: u64,
+    /// It is the first one of so many values.
+    begins: Option<u64>,
+}
+
+/// The values that the session takes.
+fn series(rt: &Runtime<'_>) -> ValueSeries {
+    let (increment, offset) = rt.env.auto_increment();
+    let increment = increment.max(1);
+    ValueSeries { offset, increment }
+}
+
+fn read_failed() -> SqlError {
+    SqlError::new(ErrorCode::ER_AUTOINC_READ_FAILED, &[])
 }
 
 impl AutoIncrement {
@@ -65,8 +72,9 @@ impl AutoIncrement {
                 rows,
                 ..Reserved::default()
             },
-            forced: None,
+            forced: false,
             generated: None,
+            generated_row: 0,
             explicit: None,
             given: None,
         }
@@ -103,19 +111,29 @@ impl AutoIncrement {
             return Ok(());
         };
         self.observe(rt, v);
-        rt.drive(|_| table.auto_increment_observe(v))
+        self.raise_counter(rt, table, v)
+    }
+
+    /// Raises the table's counter above the value of an inserted row, unless the statement's own
+    /// reservation has done so.
+    fn raise_counter(&self, rt: &Runtime<'_>, table: &Table, value: u64) -> Result<(), SqlError> {
+        match value >= self.reserved.counter {
+            true => rt.drive(|_| table.auto_increment_observe(value)),
+            false => Ok(()),
+        }
     }
 
     /// Replaces a NULL, or a zero if `zero_generates`, by the next automatic value, and returns
-    /// that value.
+    /// that value. `row`: the row's number, for messages.
     ///
     /// # Errors
-    /// 1467 if the column's type has no further value.
+    /// 1467 if the column's type has no further value; in strict mode 1264 if its first value would
+    /// be beyond the type.
     pub fn assign(
         &mut self,
         rt: &Runtime<'_>,
-        table: &Arc<Table>,
-        ty: &ColumnType,
+        (table, column): (&Arc<Table>, &ColumnDef),
+        (values, row): (&ColumnValues, u64),
         zero_generates: bool,
         value: &mut Value,
     ) -> Result<Option<u64>, SqlError> {
@@ -136,12 +154,25 @@ impl AutoIncrement {
             self.explicit = Some(given as u64);
             return Ok(None);
         }
-        let v = self.next(rt, table)?;
-        // The table gives the last value of the type again, so the error is that of a duplicate
-        // key. A statement that needs several values fails at the first one beyond.
-        if v == u64::MAX || v > ty.int_range().map_or(u64::MAX, |(_, max)| max as u64) {
-            return Err(SqlError::new(ErrorCode::ER_AUTOINC_READ_FAILED, &[]));
+        let (ty, series) = (&column.ty, series(rt));
+        let next = self.next(rt, table, series)?;
+        let (mut v, max) = (
+            next.value,
+            ty.int_range().map_or(u64::MAX, |(_, max)| max as u64),
+        );
+        if v > max && next.begins.is_some() && v < u64::MAX {
+            let stored = ValueRef::UInt(v);
+            values.store_ref(rt, column, stored, CollationId::BINARY, row)?;
+            v = series.last_up_to(max);
         }
+        if v > max || v == u64::MAX {
+            return Err(read_failed());
+        }
+        let reserved = &mut self.reserved;
+        if let Some(count) = next.begins {
+            reserved.end = v.saturating_add(count.saturating_mul(series.increment));
+        }
+        reserved.next = series.next_after(v);
         *value = match ty.kind {
             TypeKind::Double => Value::Double(v as f64),
             TypeKind::Float => Value::Float(v as f32),
@@ -151,25 +182,50 @@ impl AutoIncrement {
         Ok(Some(v))
     }
 
-    /// Skips reserved values up to `value`.
+    /// Skips reserved values up to `value`, which a row has specified explicitly.
     pub fn observe(&mut self, rt: &Runtime<'_>, value: u64) {
-        self.reserved
-            .observe(value, rt.env.auto_increment().0.max(1));
+        let reserved = &mut self.reserved;
+        if value >= reserved.next && reserved.next < reserved.end {
+            reserved.next = series(rt).next_after(value);
+        }
     }
 
-    /// Ends a row. `made` is its automatic value, if it has one. If the row was not inserted, the
-    /// next row gets the value.
-    pub fn row_done(&mut self, made: Option<u64>, inserted: bool) {
-        if self.reserved.reservations > 0 {
-            self.reserved.rows = self.reserved.rows.saturating_sub(1);
+    /// Ends row number `row`. `made` is its automatic value, if it has one. If the row was not
+    /// inserted, the next row gets the value.
+    ///
+    /// # Errors
+    /// The errors of the engine.
+    pub fn row_done(
+        &mut self,
+        (rt, table): (&Runtime<'_>, &Table),
+        (row, made): (u64, Option<u64>),
+        inserted: bool,
+    ) -> Result<(), SqlError> {
+        let reserved = &mut self.reserved;
+        if reserved.reservations > 0 {
+            reserved.rows = reserved.rows.saturating_sub(1);
         }
-        match made {
-            Some(v) if !inserted && self.forced.is_none() && self.reserved.next > v => {
-                self.reserved.next = v;
+        let Some(v) = made else {
+            return Ok(());
+        };
+        match inserted {
+            true => {
+                if self.generated.is_none() {
+                    (self.generated, self.generated_row) = (Some(v), row);
+                }
+                self.raise_counter(rt, table, v)
             }
-            Some(v) if inserted && self.generated.is_none() => self.generated = Some(v),
-            _ => {}
+            false => {
+                reserved.next = reserved.next.min(v);
+                Ok(())
+            }
         }
+    }
+
+    /// The statement ends with an error in row number `row`, which had counted as inserted, as the
+    /// rows behind it.
+    pub fn failed_at(&mut self, row: u64) {
+        self.generated = self.generated.filter(|_| self.generated_row < row);
     }
 
     /// Ends a row that a constraint refuses. As in MySQL, where constraints are checked before
@@ -177,60 +233,57 @@ impl AutoIncrement {
     pub fn row_refused(&mut self, table: &Table, made: Option<u64>) {
         let reserved = &mut self.reserved;
         if let Some(fresh) = reserved.fresh.take()
-            && table.auto_increment_give_back(fresh.first, fresh.count, fresh.increment)
+            && table.auto_increment_give_back(fresh)
         {
-            (reserved.next, reserved.end) = (0, 0);
+            (reserved.next, reserved.end, reserved.counter) = (0, 0, 0);
             reserved.reservations -= 1;
-        } else if made.is_some_and(|v| self.forced.is_none() && reserved.next > v) {
-            reserved.next = made.unwrap_or(reserved.next);
+        } else if let Some(v) = made {
+            reserved.next = reserved.next.min(v);
         }
     }
 
-    /// The next automatic value: after `SET insert_id` it continues from there, otherwise the table
-    /// provides it.
-    fn next(&mut self, rt: &Runtime<'_>, table: &Arc<Table>) -> Result<u64, SqlError> {
-        let (increment, offset) = rt.env.auto_increment();
-        let forced = match self.forced {
-            Some(last) => last.checked_add(increment),
-            None => rt.env.insert_id(),
-        };
-        let Some(v) = forced else {
-            return self.next_reserved(rt, table, offset, increment.max(1));
-        };
-        rt.drive(|_| table.auto_increment_observe(v))?;
-        self.forced = Some(v);
-        Ok(v)
-    }
-
-    /// The next of the reserved values.
-    fn next_reserved(
+    /// The next automatic value: one that is reserved, or the value of `SET insert_id`, or the
+    /// first one of a new reservation.
+    fn next(
         &mut self,
         rt: &Runtime<'_>,
         table: &Arc<Table>,
-        offset: u64,
-        increment: u64,
-    ) -> Result<u64, SqlError> {
+        series: ValueSeries,
+    ) -> Result<NextValue, SqlError> {
         /// The binary logarithm of the largest reservation for an unknown number of rows.
         const MAX_BITS: u32 = 16;
         let reserved = &mut self.reserved;
-        if reserved.next >= reserved.end {
-            if reserved.rows == 0 {
-                reserved.rows = 1 << reserved.reservations.min(MAX_BITS);
-            }
-            let n = reserved.rows;
-            let first = rt.drive(|_| table.auto_increment_reserve(n, offset, increment))?;
-            reserved.fresh = Some(Reservation {
-                first,
-                count: n,
-                increment,
+        if reserved.next < reserved.end {
+            return Ok(NextValue {
+                value: reserved.next,
+                begins: None,
             });
-            reserved.next = first;
-            reserved.end = first.saturating_add(n.saturating_mul(increment));
-            reserved.reservations += 1;
         }
-        let v = reserved.next;
-        reserved.next = v.saturating_add(increment);
-        Ok(v)
+        if let (false, Some(value)) = (self.forced, rt.env.insert_id()) {
+            self.forced = true;
+            let rows = std::mem::take(&mut reserved.rows);
+            reserved.reservations += 1;
+            let count = if rows > 0 { rows } else { u64::MAX };
+            return Ok(NextValue {
+                value,
+                begins: Some(count),
+            });
+        }
+        if reserved.rows == 0 {
+            reserved.rows = 1 << reserved.reservations.min(MAX_BITS);
+        }
+        let count = reserved.rows;
+        let fresh = rt.drive(|_| table.auto_increment_reserve(count, series))?;
+        if fresh.first == u64::MAX {
+            return Err(read_failed());
+        }
+        reserved.reservations += 1;
+        reserved.counter = fresh.counter;
+        reserved.fresh = Some(fresh);
+        // As MySQL's server, which looks for the next value of the series from the engine's on.
+        let value = series.next_after(fresh.first - 1);
+        let begins = Some(count);
+        Ok(NextValue { value, begins })
     }
 }
 

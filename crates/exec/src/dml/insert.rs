@@ -263,6 +263,10 @@ pub(crate) fn insert(
         unnamed: std::mem::take(&mut inserting.unnamed),
         buffers: inserting.values.buffers.take(),
     };
+    // As in MySQL, rows that an error takes back count here.
+    if let (Err(_), Some(id)) = (&done, inserting.automatic.generated) {
+        rt.env.set_last_insert_id(id);
+    }
     match (done, &plan.view) {
         (Err(e), Some(view)) if e.code == ErrorCode::ER_NO_DEFAULT_FOR_FIELD => {
             let code = ErrorCode::ER_NO_DEFAULT_FOR_VIEW_FIELD;
@@ -630,10 +634,11 @@ impl<'i> Inserting<'i, '_> {
         if let Some(c) = self.auto_increment {
             let zero_generates = !self.values.zero_is_a_value() || !self.named[c];
             self.insert_rows_before_value(c, zero_generates)?;
-            let (ty, value) = (&def.columns[c].ty, &mut self.row[c]);
+            let (column, row) = ((table, &def.columns[c]), (&self.values, self.number()));
+            let value = &mut self.row[c];
             made = self
                 .automatic
-                .assign(rt, table, ty, zero_generates, value)?;
+                .assign(rt, column, row, zero_generates, value)?;
         }
         rt.counts.sent.set(self.rows);
         let before = self.refused;
@@ -653,7 +658,8 @@ impl<'i> Inserting<'i, '_> {
         }
         let inserted = written?;
         if !refused {
-            self.automatic.row_done(made, inserted);
+            let row = (self.rows, made);
+            self.automatic.row_done((rt, table), row, inserted)?;
         }
         self.inserted += u64::from(inserted);
         Ok(())

@@ -173,6 +173,7 @@ impl Inserting<'_, '_> {
                 rt.drive(|_| self.table.auto_increment_observe(v))?;
             }
             if !self.plan.ignore {
+                self.automatic.failed_at(row.number);
                 rt.counts.sent.set(row.number);
                 rt.warnings.borrow_mut().return_to(at);
                 return Err(error);
