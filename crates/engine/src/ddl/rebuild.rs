@@ -55,17 +55,21 @@ impl Engine {
         spec: &TableSpec,
         convert: impl FnMut(&[u8], &mut Vec<u8>) -> Result<(), E>,
     ) -> Result<u64, CopyError<E>> {
-        self.rebuild_table_beside(old, spec, Vec::new(), convert, |_| Ok(()))
+        self.rebuild_table_beside(old, spec, Vec::new(), (convert, || 0), |_| Ok(()))
     }
 
-    /// As [`Engine::rebuild_table`]. `verify` may refuse the filled table before it replaces the
+    /// As [`Engine::rebuild_table`]. After the copy, `counter` returns the least AUTO_INCREMENT
+    /// value that is above those of the rows, or 0. `verify` may refuse the filled table before it replaces the
     /// old one. The definitions `others` replace those with the same ids in the same transaction.
     pub fn rebuild_table_beside<E>(
         &self,
         old: &Arc<TableDef>,
         spec: &TableSpec,
         others: Vec<TableDef>,
-        convert: impl FnMut(&[u8], &mut Vec<u8>) -> Result<(), E>,
+        (convert, counter): (
+            impl FnMut(&[u8], &mut Vec<u8>) -> Result<(), E>,
+            impl FnOnce() -> u64,
+        ),
         verify: impl FnOnce(&Arc<Table>) -> Result<(), CopyError<E>>,
     ) -> Result<u64, CopyError<E>> {
         let mut def = {
@@ -74,7 +78,7 @@ impl Engine {
         };
         def.create_time = old.create_time;
         let copied = self.copy_rows(old, &def, convert).and_then(|rows| {
-            self.carry_auto_increment(old, &def, spec.auto_increment)?;
+            self.carry_auto_increment(old, &def, spec.auto_increment.max(counter()))?;
             let filled = Table::new(Arc::new(def.clone()), self.shared().store.clone());
             verify(&Arc::new(filled))?;
             Ok(rows)
@@ -88,17 +92,20 @@ impl Engine {
     }
 
     /// Copies `old`, a temporary table of one session, into another one created from `spec`, as
-    /// [`Engine::rebuild_table`]. The caller drops `old`. Returns the copy, and the number of rows.
+    /// [`Engine::rebuild_table_beside`]. The caller drops `old`. Returns the copy, and the number of rows.
     pub fn copy_private_table<E>(
         &self,
         old: &Arc<TableDef>,
         spec: &TableSpec,
-        convert: impl FnMut(&[u8], &mut Vec<u8>) -> Result<(), E>,
+        (convert, counter): (
+            impl FnMut(&[u8], &mut Vec<u8>) -> Result<(), E>,
+            impl FnOnce() -> u64,
+        ),
     ) -> Result<(Arc<TableDef>, u64), CopyError<E>> {
         let mut def = self.make_private(spec, &mut Wait::block)?;
         def.create_time = old.create_time;
         let copied = self.copy_rows(old, &def, convert).and_then(|rows| {
-            self.carry_auto_increment(old, &def, spec.auto_increment)?;
+            self.carry_auto_increment(old, &def, spec.auto_increment.max(counter()))?;
             Ok(rows)
         });
         let rows = copied.inspect_err(|_| self.abandon_space(def.space))?;

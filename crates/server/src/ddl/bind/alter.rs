@@ -374,6 +374,9 @@ impl Alter<'_> {
             .any(|i| i.parts.iter().any(|p| p.column == at));
         self.counted |= !changes_definition_only(&before.ty, &bound.ty, indexed);
         self.counted |= before.generated != bound.generated;
+        // Rows without a value get one.
+        let begins = bound.auto_increment && !before.auto_increment;
+        (self.copy, self.counted) = (self.copy || begins, self.counted || begins);
         // MySQL finds the NULLs in place only where they are an error.
         self.counted |= before.nullable && !bound.nullable && !cx.mode.strict;
         let source = self.sources[at];

@@ -34,9 +34,7 @@ pub fn bind(
         other => other?,
     };
     let nullable = column.not_null != Some(true) && !column.auto_increment;
-    if column.auto_increment
-        && !(ty.is_integer() || matches!(ty.kind, TypeKind::Float | TypeKind::Double))
-    {
+    if column.auto_increment && !ty.is_integer() {
         return Err(error(ErrorCode::ER_WRONG_FIELD_SPEC, &[&name]));
     }
     if column.auto_increment && column.default.is_some() {

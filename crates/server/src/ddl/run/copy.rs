@@ -4,8 +4,9 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use nfold_catalog::{ColumnDef, ColumnDefault, TableDef};
-use nfold_engine::{CopyError, Engine, EngineError, IndexSpec, Table, TableSpec};
+use nfold_engine::{CopyError, Engine, EngineError, IndexSpec, Table, TableSpec, ValueSeries};
 use nfold_exec::{CopiedRows, ExecCx, SessionEnv, documents};
+use nfold_plan::SqlMode;
 use nfold_plan::table_exprs::TableExprs;
 use nfold_types::convert::store::{StoreCx, StoreMode, implicit_default, store_value};
 use nfold_types::row::{RowColumn, RowLayout};
@@ -13,6 +14,7 @@ use nfold_types::{
     CollationId, ColumnType, ErrorCode, SqlError, Timestamp, TypeKind, Value, ValueRef, Warnings,
 };
 
+use super::auto_increment::{NewValueOptions, NewValues};
 use super::row_env::RowEnv;
 use crate::ddl::bind;
 use crate::ddl::bind::alter::Source;
@@ -76,9 +78,28 @@ impl Session {
         let (indexes, def) = (spec.indexes.clone(), old.clone());
         let exprs = bind::stored::bound(&spec, &self.schema)?;
         let exprs = exprs.map(|e| (e, RowEnv::of(&self.env)));
+        let (increment, offset) = self.env.auto_increment();
+        let options = NewValueOptions {
+            series: ValueSeries {
+                offset,
+                increment: increment.max(1),
+            },
+            zero_is_a_value: self.env.sql_mode().has(SqlMode::NO_AUTO_VALUE_ON_ZERO),
+            inplace: matches!(target, CopyTarget::Instead { inplace: true, .. }),
+            first: spec.auto_increment,
+            rows: engine.table(old.id).map_or(0, |t| t.estimate_rows()),
+        };
+        let automatic = NewValues::of(&spec.columns, &columns, old, options);
         let copied = self.try_change(cx, move || {
             let values = (&*columns, &mode, now);
-            Ok(run(&engine, &def, &spec, target, values, exprs))
+            Ok(run(
+                &engine,
+                &def,
+                &spec,
+                target,
+                values,
+                (exprs, automatic),
+            ))
         });
         let (result, warnings) = copied?.map_err(|e| nfold_exec::engine_error(&e))?;
         for w in warnings.list() {
@@ -93,15 +114,15 @@ impl Session {
 }
 
 /// Copies `old` into a new table of `spec`. `sources`: where the columns get their values; `exprs`:
-/// the stored expressions of `spec`, with the session's state for them. Also returns the warnings
-/// of conversions. Blocks.
+/// the stored expressions of `spec`, with the session's state for them; `automatic`: values for a
+/// column that becomes AUTO_INCREMENT. Also returns the warnings of conversions. Blocks.
 fn run(
     engine: &Engine,
     old: &Arc<TableDef>,
     spec: &TableSpec,
     target: CopyTarget,
     (sources, mode, now): (&[Source], &StoreMode, Timestamp),
-    exprs: Option<(Arc<TableExprs>, RowEnv)>,
+    (exprs, automatic): (Option<(Arc<TableExprs>, RowEnv)>, Option<NewValues>),
 ) -> (Result<Copied, CopyError<SqlError>>, Warnings) {
     let layout = |columns: &[ColumnDef], version| {
         RowLayout::new(
@@ -131,11 +152,13 @@ fn run(
     };
     let looks = spec.columns.iter().zip(sources).any(other_type);
     let inplace = matches!(target, CopyTarget::Instead { inplace: true, .. });
+    let automatic = RefCell::new(automatic);
     let mut row = 0;
     let mut values: Vec<Value> = Vec::with_capacity(spec.columns.len());
     let convert_row = |image: &[u8], out: &mut Vec<u8>| {
         row += 1;
         values.clear();
+        let mut automatic = automatic.borrow_mut();
         for (n, (column, source)) in spec.columns.iter().zip(sources).enumerate() {
             let computed = column.generated.is_some()
                 || *source == Source::Default && matches!(column.default, ColumnDefault::Expr(_));
@@ -156,7 +179,7 @@ fn run(
                     let zero = implicit_default(&column.ty);
                     store_value(zero.as_ref(), column.ty.collation, &column.ty, &mut cx)?
                 }
-                Source::Default => default_value(column, row, now, mode),
+                Source::Default => default_value(column, now, mode),
                 Source::Old(n) => {
                     let stored = from
                         .get(image, *n)
@@ -166,6 +189,10 @@ fn run(
                         false => stored.to_owned(),
                     }
                 }
+            };
+            let value = match automatic.as_mut().filter(|new| new.column == n) {
+                Some(new) => new.value((*source != Source::Default).then_some(value))?,
+                None => value,
             };
             values.push(fill_null(
                 value,
@@ -182,17 +209,21 @@ fn run(
             None => Ok(()),
         }
     };
-    let copied = match target {
-        CopyTarget::Instead { others, verify, .. } => engine
-            .rebuild_table_beside(old, spec, others, convert_row, |table| match verify {
-                true => verify_foreign_keys(engine, table),
-                false => Ok(()),
-            })
-            .map(|rows| (rows, None)),
-        CopyTarget::Temporary => engine
-            .copy_private_table(old, spec, convert_row)
-            .map(|(copy, rows)| (rows, Some(copy))),
-    };
+    let counter = || automatic.borrow().as_ref().map_or(0, NewValues::counter);
+    let copied =
+        match target {
+            CopyTarget::Instead { others, verify, .. } => engine
+                .rebuild_table_beside(old, spec, others, (convert_row, counter), |table| {
+                    match verify {
+                        true => verify_foreign_keys(engine, table),
+                        false => Ok(()),
+                    }
+                })
+                .map(|rows| (rows, None)),
+            CopyTarget::Temporary => engine
+                .copy_private_table(old, spec, (convert_row, counter))
+                .map(|(copy, rows)| (rows, Some(copy))),
+        };
     (copied, warnings.into_inner())
 }
 
@@ -258,10 +289,7 @@ fn is_zero_date(column: &ColumnDef) -> bool {
 }
 
 /// The value of a new column.
-fn default_value(column: &ColumnDef, row: u64, now: Timestamp, mode: &StoreMode) -> Value {
-    if column.auto_increment {
-        return Value::UInt(row);
-    }
+fn default_value(column: &ColumnDef, now: Timestamp, mode: &StoreMode) -> Value {
     match &column.default {
         ColumnDefault::None | ColumnDefault::Expr(_) => implicit_default(&column.ty),
         ColumnDefault::Null => Value::Null,

@@ -1,5 +1,6 @@
 //! Runs DDL statements. `dispatch` has done the implicit commit before.
 
+mod auto_increment;
 mod copy;
 mod create_select;
 mod database;

@@ -135,7 +135,10 @@ fn table_row(cx: &Cx<'_>, def: &TableDef) -> Vec<Value> {
     ];
     row.extend(size_columns(sizes.as_ref()));
     row.extend([
-        sizes.and_then(|s| s.auto_increment).into(),
+        sizes
+            .and_then(|s| s.auto_increment)
+            .filter(|next| *next > 1)
+            .into(),
         cx.local(created(cx, def)),
         Value::Null,
         Value::Null,

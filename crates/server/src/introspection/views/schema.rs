@@ -97,7 +97,9 @@ pub fn table_status(
         let bytes = |n: usize| stats.indexes.get(n).map_or(1, |i| i.pages.max(1)) * PAGE_BYTES;
         let auto = def
             .auto_increment_column()
-            .and_then(|_| block(|| table.auto_increment_next()).ok());
+            .and_then(|_| block(|| table.auto_increment_next()).ok())
+            // As in MySQL, a table without automatic values has none to show.
+            .filter(|next| *next > 1);
         view.push(vec![
             (&*def.name).into(),
             "InnoDB".into(),
