@@ -59,8 +59,9 @@ impl Engine {
     }
 
     /// As [`Engine::rebuild_table`]. After the copy, `counter` returns the least AUTO_INCREMENT
-    /// value that is above those of the rows, or 0. `verify` may refuse the filled table before it replaces the
-    /// old one. The definitions `others` replace those with the same ids in the same transaction.
+    /// value that is above those of the rows, or 0. `verify` may refuse the filled table before it
+    /// replaces the old one. The definitions `others` replace those with the same ids in the same
+    /// transaction.
     pub fn rebuild_table_beside<E>(
         &self,
         old: &Arc<TableDef>,
@@ -92,7 +93,8 @@ impl Engine {
     }
 
     /// Copies `old`, a temporary table of one session, into another one created from `spec`, as
-    /// [`Engine::rebuild_table_beside`]. The caller drops `old`. Returns the copy, and the number of rows.
+    /// [`Engine::rebuild_table_beside`]. The caller drops `old`. Returns the copy, and the number
+    /// of rows.
     pub fn copy_private_table<E>(
         &self,
         old: &Arc<TableDef>,

@@ -49,7 +49,7 @@ pub(super) struct AutoIncrement {
 /// An automatic value.
 struct NextValue {
     value: u64,
-    /// It is the first one of so many values.
+    /// The number of values that it is the first one of.
     begins: Option<u64>,
 }
 
