@@ -62,6 +62,24 @@ pub(crate) struct Pieces<'c> {
     length: usize,
 }
 
+/// Bytes of a value, from `start` up to `end`, that lie in its chain one after the other.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct StoredRun {
+    start: usize,
+    end: usize,
+    /// Where they begin in the chain.
+    stored: usize,
+}
+
+impl StoredRun {
+    /// Where `length` bytes of the value from `at` on lie in the chain, if all are in the run.
+    #[inline]
+    pub(crate) fn place_of(&self, at: usize, length: usize) -> Option<usize> {
+        let inside = at >= self.start && at < self.end && length <= self.end - at;
+        inside.then(|| self.stored + (at - self.start))
+    }
+}
+
 #[derive(Clone, Copy)]
 enum Piece<'c> {
     /// The bytes of the chain from here on.
@@ -93,6 +111,17 @@ impl<'c> Pieces<'c> {
     /// Bytes of the value.
     pub(crate) fn length(&self) -> usize {
         self.length
+    }
+
+    /// The run of stored bytes that the byte at `at` is in; `None`: a change inserted it.
+    pub(crate) fn run_at(&self, at: usize) -> Option<StoredRun> {
+        let place = self.pieces.partition_point(|(start, _)| *start <= at);
+        let (start, piece) = *self.pieces.get(place.checked_sub(1)?)?;
+        let end = self.pieces.get(place).map_or(self.length, |next| next.0);
+        match piece {
+            Piece::Stored(stored) => Some(StoredRun { start, end, stored }),
+            Piece::Inserted(_) => None,
+        }
     }
 
     /// Reads the bytes of the value from `at` on. `stored` reads those of the chain; false: it
@@ -255,6 +284,11 @@ mod tests {
             (at, part) = (end, part % 700 * 3 + 1);
         }
         assert!(!pieces.read(value.len(), &mut [0], |_, _| true));
+        for (at, byte) in value.iter().enumerate() {
+            let run = pieces.run_at(at);
+            let stored = run.map(|run| run.place_of(at, 1).expect("the run has the byte"));
+            assert!(stored.is_none_or(|stored| old[stored] == *byte));
+        }
         Some(value)
     }
 

@@ -26,7 +26,7 @@ use nfold_types::row::{OverflowPointer, RawField, RowLayout};
 use smallvec::SmallVec;
 
 use crate::overflow::{DATA, NEXT, ROOM, USED};
-use crate::value_changes::Pieces;
+use crate::value_changes::{Pieces, StoredRun};
 
 /// Selects the part of a column's long values that a statement needs. Values that lie in the row
 /// come as a whole all the same, and so may others.
@@ -99,8 +99,12 @@ pub(crate) fn append_part(
         changes => match Pieces::of(changes, stored) {
             Some(pieces) => {
                 let length = pieces.length();
-                let pages = &mut pages;
-                part.append(length, &mut ChangedValue { pieces, pages }, out)
+                let mut value = ChangedValue {
+                    pieces,
+                    pages: &mut pages,
+                    run: StoredRun::default(),
+                };
+                part.append(length, &mut value, out)
             }
             None => false,
         },
@@ -268,6 +272,8 @@ fn belongs(page: &PageRef<'_>, chain: OverflowPointer, n: usize) -> bool {
 struct ChangedValue<'p, 's, 'c> {
     pieces: Pieces<'c>,
     pages: &'p mut ChainPages<'s>,
+    /// The bytes of the value that were last found to lie in the chain one after the other.
+    run: StoredRun,
 }
 
 impl ChangedValue<'_, '_, '_> {
@@ -275,10 +281,24 @@ impl ChangedValue<'_, '_, '_> {
         let pages = &mut *self.pages;
         (self.pieces).read(at, out, |at, bytes| pages.read(at, bytes).is_some())
     }
+
+    /// Where `length` bytes of the value lie in the chain, if no change is among them.
+    #[inline]
+    fn stored(&mut self, at: usize, length: usize) -> Option<usize> {
+        if let Some(stored) = self.run.place_of(at, length) {
+            return Some(stored);
+        }
+        self.run = self.pieces.run_at(at)?;
+        self.run.place_of(at, length)
+    }
 }
 
 impl ValueBytes for ChangedValue<'_, '_, '_> {
+    #[inline]
     fn word(&mut self, at: usize) -> Option<u64> {
+        if let Some(stored) = self.stored(at, WORD) {
+            return self.pages.word(stored);
+        }
         let mut word = [0; WORD];
         let length = WORD.min(self.pieces.length().saturating_sub(at));
         let read = self.read(at, &mut word[..length]);
@@ -288,6 +308,9 @@ impl ValueBytes for ChangedValue<'_, '_, '_> {
     fn append(&mut self, at: usize, length: usize, out: &mut Vec<u8>) -> bool {
         if length > self.pieces.length() {
             return false;
+        }
+        if let Some(stored) = self.stored(at, length) {
+            return self.pages.append(stored, length, out);
         }
         let start = out.len();
         out.resize(start + length, 0);
