@@ -45,6 +45,12 @@ pub fn compare(a: Doc<'_>, b: Doc<'_>, work: &Work<'_>) -> Result<Ordering, SqlE
     if let (Some(left), Some(right)) = (left, right) {
         return Ok(compare_scalars(left, right));
     }
+    if a.type_byte() == b.type_byte()
+        && let (Some(left), Some(right)) = (a.head()?, b.head()?)
+        && a.container_bytes(left)? == b.container_bytes(right)?
+    {
+        return Ok(Ordering::Equal);
+    }
     match a.kind() {
         DocKind::Array => {
             let mut others = b.elements()?;

@@ -84,7 +84,20 @@ pub fn overlaps(a: Doc<'_>, b: Doc<'_>, work: &Work<'_>) -> Result<bool, SqlErro
     }
 }
 
-fn has_element(array: Doc<'_>, value: Doc<'_>, work: &Work<'_>) -> Result<bool, SqlError> {
+/// Whether an element of an array is equal to `value`. Other values have no elements.
+///
+/// # Errors
+/// 3142; a statement that must end.
+pub fn has_element(array: Doc<'_>, value: Doc<'_>, work: &Work<'_>) -> Result<bool, SqlError> {
+    if let Some(text) = value.string_bytes()? {
+        for element in array.elements()? {
+            work.add(10)?;
+            if element?.is_string(text)? {
+                return Ok(true);
+            }
+        }
+        return Ok(false);
+    }
     for element in array.elements()? {
         if equal(element?, value, work)? {
             return Ok(true);

@@ -20,7 +20,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use crate::binary::{
     Container, DOUBLE, INT16, INT32, INT64, LARGE_ARRAY, LARGE_OBJECT, LITERAL, LITERAL_NULL,
-    OPAQUE, SMALL_ARRAY, SMALL_OBJECT, STRING, UINT16, UINT32, UINT64, is_inlined,
+    OPAQUE, SMALL_ARRAY, SMALL_OBJECT, STRING, UINT16, UINT32, UINT64, container_type, is_inlined,
     name_entry_width, offset_width, value_entry_width,
 };
 use crate::path::{Leg, Path};
@@ -44,16 +44,26 @@ const WORD: usize = size_of::<u64>();
 const NAME_ENTRY: usize = name_entry_width(true);
 const VALUE_ENTRY: usize = value_entry_width(true);
 
-/// The members of a document that some paths lead to, or its outline.
+/// The part of a value that a function needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ValueNeed {
+    /// All of it.
+    Whole,
+    /// Its type, the number of its elements, and the names of its members.
+    Names,
+    /// Its type, and the number of its elements.
+    Head,
+}
+
+/// The parts of a document that some paths lead to, or its names or its head.
 #[derive(Debug)]
 pub struct MemberTree(Part);
 
 /// The part of a value that is needed.
 #[derive(Debug)]
 enum Part {
-    Whole,
-    /// The type, the number of elements, and the names of the members.
-    Outline,
+    /// A scalar is always a whole.
+    Of(ValueNeed),
     /// The type, and these members, in the order of an object's members.
     Members(Vec<Member>),
 }
@@ -70,31 +80,33 @@ struct Member {
 }
 
 impl Part {
-    /// The value that the names lead to.
-    fn of_names(names: &[&[u8]]) -> Part {
+    /// The part of the value that the names lead to.
+    fn of_names(names: &[&[u8]], need: ValueNeed) -> Part {
         match names.split_first() {
-            Some((name, rest)) => Part::Members(vec![Member::of_names(name, rest)]),
-            None => Part::Whole,
+            Some((name, rest)) => Part::Members(vec![Member::of_names(name, rest, need)]),
+            None => Part::Of(need),
         }
     }
 
-    fn add(&mut self, names: &[&[u8]]) {
-        let Part::Members(members) = self else {
-            return;
-        };
-        let Some((name, rest)) = names.split_first() else {
-            *self = Part::Whole;
-            return;
-        };
-        match members.binary_search_by(|known| name_order(&known.name, name)) {
-            Ok(at) => members[at].part.add(rest),
-            Err(at) => members.insert(at, Member::of_names(name, rest)),
+    fn add(&mut self, names: &[&[u8]], need: ValueNeed) {
+        match (&mut *self, names.split_first()) {
+            (Part::Members(members), Some((name, rest))) => {
+                match members.binary_search_by(|known| name_order(&known.name, name)) {
+                    Ok(at) => members[at].part.add(rest, need),
+                    Err(at) => members.insert(at, Member::of_names(name, rest, need)),
+                }
+            }
+            (Part::Of(known), None) if *known == need => {}
+            (Part::Of(ValueNeed::Names | ValueNeed::Head), None) if need != ValueNeed::Whole => {
+                *self = Part::Of(ValueNeed::Names);
+            }
+            _ => *self = Part::Of(ValueNeed::Whole),
         }
     }
 }
 
 impl Member {
-    fn of_names(name: &[u8], rest: &[&[u8]]) -> Member {
+    fn of_names(name: &[u8], rest: &[&[u8]], need: ValueNeed) -> Member {
         let word = |part: &[u8]| {
             let mut bytes = [0; WORD];
             bytes[..part.len()].copy_from_slice(part);
@@ -103,17 +115,18 @@ impl Member {
         Member {
             name: name.into(),
             words: name.chunks(WORD).map(word).collect(),
-            part: Part::of_names(rest),
+            part: Part::of_names(rest, need),
             last: AtomicUsize::new(0),
         }
     }
 }
 
 impl MemberTree {
-    /// The tree of the paths; `None` if one of them needs the document as a whole.
-    pub fn of<'p>(paths: impl IntoIterator<Item = &'p Path>) -> Option<MemberTree> {
+    /// The tree of the paths, each with the part of its values that is needed; `None` if one of
+    /// them needs the document as a whole.
+    pub fn of<'p>(paths: impl IntoIterator<Item = (&'p Path, ValueNeed)>) -> Option<MemberTree> {
         let mut tree = Part::Members(Vec::new());
-        for path in paths {
+        for (path, need) in paths {
             let names = path.legs.iter().take(LEGS_MAX).map_while(|leg| match leg {
                 Leg::Member(name) => Some(name.as_bytes()),
                 _ => None,
@@ -122,14 +135,15 @@ impl MemberTree {
             if names.is_empty() {
                 return None;
             }
-            tree.add(&names);
+            let is_all = names.len() == path.legs.len();
+            tree.add(&names, if is_all { need } else { ValueNeed::Whole });
         }
         Some(MemberTree(tree))
     }
 
-    /// The names of all members, without their values.
-    pub fn outline() -> MemberTree {
-        MemberTree(Part::Outline)
+    /// The names of all members without their values, or only the head of the document.
+    pub fn of_document(need: ValueNeed) -> MemberTree {
+        MemberTree(Part::Of(need))
     }
 
     /// Appends the excerpt of a document of `length` bytes. `None`, and `out` has any bytes behind
@@ -142,31 +156,21 @@ impl MemberTree {
     ) -> Option<()> {
         let mut source = Source { length, bytes };
         let type_byte = source.word(0, 1)? as u8;
-        match &self.0 {
-            Part::Outline => source.outline(type_byte, out),
-            Part::Members(members) => match container_of_excerpt(type_byte) {
-                Some(LARGE_OBJECT) => {
-                    out.push(LARGE_OBJECT);
-                    source.object(members, (type_byte, 1), out)
-                }
-                Some(array) => {
-                    out.push(array);
-                    empty_container(out);
-                    Some(())
-                }
-                None => None,
-            },
-            Part::Whole => None,
-        }
+        let excerpt = container_of_excerpt(&self.0, type_byte)?;
+        out.push(excerpt);
+        source.container(&self.0, (type_byte, 1), out)
     }
 }
 
-/// The type of a container's excerpt; `None`: it is a scalar.
-fn container_of_excerpt(type_byte: u8) -> Option<u8> {
-    match type_byte {
-        SMALL_OBJECT | LARGE_OBJECT => Some(LARGE_OBJECT),
-        SMALL_ARRAY | LARGE_ARRAY => Some(LARGE_ARRAY),
-        _ => None,
+/// The type of the excerpt of a container of this type. `None`: it is a scalar, or needed as a
+/// whole.
+fn container_of_excerpt(part: &Part, type_byte: u8) -> Option<u8> {
+    let (_, object) = container_type(type_byte)?;
+    match part {
+        Part::Of(ValueNeed::Whole) => None,
+        Part::Of(ValueNeed::Names | ValueNeed::Head) => Some(type_byte),
+        Part::Members(_) if object => Some(LARGE_OBJECT),
+        Part::Members(_) => Some(LARGE_ARRAY),
     }
 }
 
@@ -214,16 +218,34 @@ impl<B: DocumentBytes> Source<'_, B> {
         (inside && self.bytes.append(at, length, out)).then_some(())
     }
 
-    /// Appends the container that is the document, with `null` in place of all values.
-    fn outline(&mut self, type_byte: u8, out: &mut Vec<u8>) -> Option<()> {
-        let (large, object) = match type_byte {
-            SMALL_OBJECT => (false, true),
-            LARGE_OBJECT => (true, true),
-            SMALL_ARRAY => (false, false),
-            LARGE_ARRAY => (true, false),
-            _ => return None,
-        };
-        let (at, width) = (1, offset_width(large));
+    /// Appends the needed part of the container whose count lies at `at`.
+    #[inline]
+    fn container(
+        &mut self,
+        part: &Part,
+        (type_byte, at): (u8, usize),
+        out: &mut Vec<u8>,
+    ) -> Option<()> {
+        let (large, object) = container_type(type_byte)?;
+        match part {
+            Part::Members(members) if object => self.object(members, (type_byte, at), out),
+            Part::Members(_) => {
+                empty_container(out);
+                Some(())
+            }
+            Part::Of(ValueNeed::Head) => self.append(at, 2 * offset_width(large), out),
+            Part::Of(_) => self.outline((large, object), at, out),
+        }
+    }
+
+    /// Appends the container whose count lies at `at`, with `null` in place of all values.
+    fn outline(
+        &mut self,
+        (large, object): (bool, bool),
+        at: usize,
+        out: &mut Vec<u8>,
+    ) -> Option<()> {
+        let width = offset_width(large);
         let head = Container::new(large, object, self.number(at, width)?);
         let mut end = head.end_of_entries();
         if object && let Some(last) = head.count.checked_sub(1) {
@@ -231,7 +253,6 @@ impl<B: DocumentBytes> Source<'_, B> {
             let (offset, length) = (self.number(entry, width)?, self.number(entry + width, 2)?);
             end = end.max(offset.checked_add(length)?);
         }
-        out.push(type_byte);
         let start = out.len();
         self.append(at, end, out)?;
         for n in 0..head.count {
@@ -312,17 +333,19 @@ impl<B: DocumentBytes> Source<'_, B> {
                 self.number(value, length)? as u32
             }
             Some(value) => {
+                // The type lies in front of the value as well, so that both are a document.
+                let excerpt = container_of_excerpt(part, type_byte);
+                out.push(excerpt.unwrap_or(type_byte));
                 let stored = (out.len() - start) as u32;
-                let container = container_of_excerpt(type_byte);
-                if let (Part::Members(members), Some(container)) = (part, container) {
-                    match container {
-                        LARGE_OBJECT => self.object(members, (type_byte, value), out)?,
-                        _ => empty_container(out),
+                match excerpt {
+                    Some(excerpt) => {
+                        self.container(part, (type_byte, value), out)?;
+                        type_byte = excerpt;
                     }
-                    type_byte = container;
-                } else {
-                    let length = self.value_length(type_byte, value)?;
-                    self.append(value, length, out)?;
+                    None => {
+                        let length = self.value_length(type_byte, value)?;
+                        self.append(value, length, out)?;
+                    }
                 }
                 stored
             }

@@ -1,5 +1,7 @@
 //! Reading documents: members by path, keys, length, depth, type.
 
+use std::borrow::Cow;
+
 use nfold_types::SqlError;
 
 use crate::binary::{Doc, DocKind, Scalar, encode_strings};
@@ -66,6 +68,18 @@ pub fn seek_one<'a>(doc: Doc<'a>, legs: &[Leg]) -> Result<Option<Doc<'a>>, SqlEr
         value = child;
     }
     Ok(Some(value))
+}
+
+/// As [`seek_one`] in the document of these bytes, but returns the bytes of the value as a document
+/// of its own.
+///
+/// # Errors
+/// 3142
+pub fn seek_bytes<'a>(document: &'a [u8], legs: &[Leg]) -> Result<Option<Cow<'a, [u8]>>, SqlError> {
+    match seek_one(Doc::new(document)?, legs)? {
+        Some(found) => found.to_bytes_in(document).map(Some),
+        None => Ok(None),
+    }
 }
 
 /// As [`seek_one`], but only an array has elements.
@@ -159,7 +173,10 @@ pub fn keys(doc: Doc<'_>) -> Result<Option<Vec<u8>>, SqlError> {
     if doc.kind() != DocKind::Object {
         return Ok(None);
     }
-    let names = doc.members()?.map(|member| Ok(member?.0));
+    let Some(head) = doc.head()? else {
+        return Ok(None);
+    };
+    let names = (0..head.count).map(|place| doc.name_text(head, place));
     let names = names.collect::<Result<Vec<&str>, SqlError>>()?;
     Ok(Some(encode_strings(&names)))
 }

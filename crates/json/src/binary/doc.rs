@@ -1,5 +1,7 @@
 //! Reading a document in place.
 
+use std::borrow::Cow;
+
 use nfold_types::{Date, DateTime, Decimal, ErrorCode, SqlError, Time};
 
 use super::*;
@@ -83,6 +85,19 @@ fn counted(bytes: &[u8]) -> Result<&[u8], SqlError> {
         }
     }
     Err(damaged())
+}
+
+/// Whether the container of a type is large, and whether it is an object; `None` for a scalar's
+/// type.
+#[inline]
+pub(crate) fn container_type(type_byte: u8) -> Option<(bool, bool)> {
+    match type_byte {
+        SMALL_OBJECT => Some((false, true)),
+        LARGE_OBJECT => Some((true, true)),
+        SMALL_ARRAY => Some((false, false)),
+        LARGE_ARRAY => Some((true, false)),
+        _ => None,
+    }
 }
 
 /// The head of an array or an object.
@@ -188,14 +203,16 @@ impl<'a> Doc<'a> {
         self.bytes.as_ptr() as usize
     }
 
+    /// Whether a container is large, and whether it is an object; `None` for a scalar.
+    #[inline]
+    fn container_type(self) -> Option<(bool, bool)> {
+        container_type(self.type_byte)
+    }
+
     #[inline]
     pub(crate) fn head(self) -> Result<Option<Container>, SqlError> {
-        let (large, object) = match self.type_byte {
-            SMALL_OBJECT => (false, true),
-            LARGE_OBJECT => (true, true),
-            SMALL_ARRAY => (false, false),
-            LARGE_ARRAY => (true, false),
-            _ => return Ok(None),
+        let Some((large, object)) = self.container_type() else {
+            return Ok(None);
         };
         let count = number(self.bytes, 0, offset_width(large))?;
         let head = Container::new(large, object, count);
@@ -210,7 +227,10 @@ impl<'a> Doc<'a> {
     /// # Errors
     /// 3142
     pub fn length(self) -> Result<usize, SqlError> {
-        Ok(self.head()?.map_or(1, |head| head.count))
+        match self.container_type() {
+            Some((large, _)) => number(self.bytes, 0, offset_width(large)),
+            None => Ok(1),
+        }
     }
 
     #[inline]
@@ -423,6 +443,33 @@ impl<'a> Doc<'a> {
         Ok(out)
     }
 
+    /// As [`Self::to_bytes`], without a copy where the value's type lies in front of the value in
+    /// `document`, which it is a part of.
+    ///
+    /// # Errors
+    /// 3142
+    pub(crate) fn to_bytes_in(self, document: &'a [u8]) -> Result<Cow<'a, [u8]>, SqlError> {
+        let length = self.stored_len()?;
+        let at = self.address().checked_sub(document.as_ptr() as usize + 1);
+        let end = at.and_then(|at| at.checked_add(1 + length));
+        let bytes = at.zip(end).and_then(|(at, end)| document.get(at..end));
+        match bytes {
+            Some(bytes) if bytes[0] == self.type_byte => Ok(Cow::Borrowed(bytes)),
+            _ => self.to_bytes().map(Cow::Owned),
+        }
+    }
+
+    /// Whether the value is this string.
+    #[inline]
+    pub(crate) fn is_string(self, text: &[u8]) -> Result<bool, SqlError> {
+        Ok(self.string_bytes()?.is_some_and(|found| found == text))
+    }
+
+    /// The name of member number `place` of an object, which has `head`.
+    pub(crate) fn name_text(self, head: Container, place: usize) -> Result<&'a str, SqlError> {
+        std::str::from_utf8(self.name(head, place)?).map_err(|_| damaged())
+    }
+
     /// The value as a tree.
     ///
     /// # Errors
@@ -500,10 +547,7 @@ impl<'a> Iterator for Members<'a> {
             return None;
         }
         self.next += 1;
-        let name = self.doc.name(head, place);
-        Some(name.and_then(|name| {
-            let name = std::str::from_utf8(name).map_err(|_| damaged())?;
-            Ok((name, self.doc.child(head, place)?))
-        }))
+        let name = self.doc.name_text(head, place);
+        Some(name.and_then(|name| Ok((name, self.doc.child(head, place)?))))
     }
 }

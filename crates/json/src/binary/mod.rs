@@ -17,7 +17,7 @@
 mod doc;
 mod encode;
 
-pub(crate) use doc::{Container, damaged};
+pub(crate) use doc::{Container, container_type, damaged};
 pub use doc::{Doc, DocKind, Elements, Members, Scalar};
 pub use encode::encode;
 pub(crate) use encode::{encode_strings, write_inlined};

@@ -41,10 +41,15 @@ fn found(bytes: &[u8], paths: &[Path]) -> Vec<Vec<Vec<u8>>> {
     paths.iter().map(of_path).collect()
 }
 
+/// A tree of the values of the paths.
+fn tree_of(paths: &[Path]) -> Option<MemberTree> {
+    MemberTree::of(paths.iter().map(|path| (path, ValueNeed::Whole)))
+}
+
 /// Compares document and excerpt; returns the excerpt's length.
 fn check(document: &[u8], paths: &[&str]) -> Option<usize> {
     let paths: Vec<Path> = paths.iter().map(|p| Path::parse(p).unwrap()).collect();
-    let excerpt = excerpt(&MemberTree::of(&paths)?, document)?;
+    let excerpt = excerpt(&tree_of(&paths)?, document)?;
     assert_eq!(
         found(&excerpt, &paths),
         found(document, &paths),
@@ -133,7 +138,7 @@ fn outlines_have_type_length_and_names() {
             "[]".to_string(),
         ] {
             let document = document(&text);
-            let excerpt = excerpt(&MemberTree::outline(), &document).unwrap();
+            let excerpt = excerpt(&MemberTree::of_document(ValueNeed::Names), &document).unwrap();
             let (outline, whole) = (Doc::new(&excerpt).unwrap(), Doc::new(&document).unwrap());
             assert_eq!(outline.length(), whole.length());
             assert_eq!(type_name(outline), type_name(whole));
@@ -142,7 +147,90 @@ fn outlines_have_type_length_and_names() {
             assert!(excerpt.len() < 100, "{}", excerpt.len());
         }
     }
-    assert_eq!(excerpt(&MemberTree::outline(), &document("\"text\"")), None);
+    assert_eq!(
+        excerpt(
+            &MemberTree::of_document(ValueNeed::Names),
+            &document("\"text\"")
+        ),
+        None
+    );
+}
+
+#[test]
+fn type_and_length_need_no_more_bytes() {
+    let long = "x".repeat(70_000);
+    for filler in ["", &long] {
+        for text in [
+            format!(r#"{{"a": [1, 2], "bb": {{"c": "{filler}"}}, "c": []}}"#),
+            format!(r#"[1, {{"a": 2}}, "{filler}", null]"#),
+            "{}".to_string(),
+        ] {
+            let document = document(&text);
+            let tree = MemberTree::of_document(ValueNeed::Head);
+            let excerpt = excerpt(&tree, &document).unwrap();
+            let (head, whole) = (Doc::new(&excerpt).unwrap(), Doc::new(&document).unwrap());
+            assert_eq!(head.length(), whole.length());
+            assert_eq!(type_name(head), type_name(whole));
+            assert!(excerpt.len() < 10);
+        }
+    }
+}
+
+#[test]
+fn paths_may_need_parts_of_their_values() {
+    use ValueNeed::{Head, Names, Whole};
+    let long = "x".repeat(300);
+    let document = document(&format!(
+        r#"{{"a": {{"b": "{long}", "c": [1, {{"d": "{long}"}}]}}, "s": "{long}", "n": 7}}"#
+    ));
+    let inner = Path::parse("$.a").unwrap();
+    let array = Path::parse("$.a.c").unwrap();
+    let absent = Path::parse("$.a.c.x").unwrap();
+    let scalar = Path::parse("$.s").unwrap();
+    let of = |paths: &[(&Path, ValueNeed)]| {
+        let tree = MemberTree::of(paths.iter().copied()).unwrap();
+        excerpt(&tree, &document).unwrap()
+    };
+    let whole = Doc::new(&document).unwrap();
+    let names = |bytes: &[u8], path: &Path| {
+        let found = seek_one(Doc::new(bytes).unwrap(), &path.legs).unwrap();
+        keys(found.unwrap()).unwrap()
+    };
+    let length = |bytes: &[u8], path: &Path| {
+        let found = seek_one(Doc::new(bytes).unwrap(), &path.legs).unwrap();
+        found.map(|found| found.length().unwrap())
+    };
+    for needs in [[Names, Names], [Head, Names], [Names, Head]] {
+        let bytes = of(&[(&inner, needs[0]), (&inner, needs[1])]);
+        assert_eq!(names(&bytes, &inner), names(&document, &inner));
+        assert!(bytes.len() < 80, "{}", bytes.len());
+    }
+    let bytes = of(&[(&array, Head), (&absent, Head), (&scalar, Head)]);
+    assert_eq!(length(&bytes, &absent), None);
+    assert_eq!(length(&bytes, &scalar), Some(1));
+    let bytes = of(&[(&array, Head)]);
+    assert_eq!(length(&bytes, &array), Some(2));
+    assert!(bytes.len() < 60, "{}", bytes.len());
+    for needs in [[Head, Whole], [Whole, Names]] {
+        let bytes = of(&[(&inner, needs[0]), (&inner, needs[1]), (&array, Head)]);
+        let found = seek_bytes(&bytes, &inner.legs).unwrap().unwrap();
+        let expected = seek_one(whole, &inner.legs).unwrap().unwrap();
+        assert_eq!(found, expected.to_bytes().unwrap());
+    }
+}
+
+#[test]
+fn values_of_excerpts_are_not_copied() {
+    let text = r#"{"a": {"b": "text", "c": [1, 2], "d": 1e9, "e": 7}, "f": 70000}"#;
+    let document = document(text);
+    for path in ["$.a.b", "$.a.c", "$.a.d", "$.a.e", "$.f"] {
+        let paths = [Path::parse(path).unwrap()];
+        let bytes = excerpt(&tree_of(&paths).unwrap(), &document).unwrap();
+        let found = seek_bytes(&bytes, &paths[0].legs).unwrap().unwrap();
+        let whole = seek_bytes(&document, &paths[0].legs).unwrap();
+        assert_eq!(Some(&found), whole.as_ref());
+        assert!(matches!(found, std::borrow::Cow::Borrowed(_)), "{path}");
+    }
 }
 
 #[test]
@@ -185,7 +273,7 @@ fn members_are_found_from_any_last_place() {
     };
     let documents = [0..1, 0..3, 0..100, 40..60, 50..51, 57..300, 0..0].map(object);
     let path = [Path::parse("$.k57").unwrap()];
-    let tree = MemberTree::of(&path).unwrap();
+    let tree = tree_of(&path).unwrap();
     for first in &documents {
         for second in &documents {
             for document in [first, second] {
@@ -202,7 +290,10 @@ fn damaged_documents_have_no_excerpt_or_any() {
     let text = r#"{"a": {"b": "text", "c": [1, 2]}, "bb": {"x": 1}}"#;
     let intact = document(text);
     let paths = ["$.a.b", "$.a.c", "$.bb.x"].map(|p| Path::parse(p).unwrap());
-    for tree in [MemberTree::of(&paths).unwrap(), MemberTree::outline()] {
+    for tree in [
+        tree_of(&paths).unwrap(),
+        MemberTree::of_document(ValueNeed::Names),
+    ] {
         for at in 0..intact.len() {
             for byte in 0..=255 {
                 let mut bytes = intact.clone();
@@ -211,7 +302,7 @@ fn damaged_documents_have_no_excerpt_or_any() {
             }
         }
     }
-    let tree = MemberTree::of(&paths).unwrap();
+    let tree = tree_of(&paths).unwrap();
     for at in 0..intact.len() {
         assert_eq!(excerpt(&tree, &intact[..at]), None, "{at}");
     }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use nfold_catalog::{ColumnDef, TableDef};
-use nfold_json::Path;
+use nfold_json::{Path, ValueNeed};
 use nfold_sql::ast::SetOp;
 
 use super::clauses::{
@@ -162,12 +162,12 @@ pub(crate) struct Unpushed {
 pub struct DocumentPaths {
     /// Its number in the table.
     pub column: usize,
-    /// Constants and parameters.
-    pub paths: Vec<Expr>,
+    /// Constants and parameters, each with the part of its values that is needed.
+    pub paths: Vec<(Expr, ValueNeed)>,
     /// The paths of JSON_TABLEs.
     pub row_paths: Vec<Path>,
-    /// It also needs the type, the number of elements and the names of the members.
-    pub outline: bool,
+    /// The part of the document itself that is needed; `None`: whether it is NULL.
+    pub own: Option<ValueNeed>,
 }
 
 /// The origin of a slot's rows.

@@ -90,9 +90,10 @@ fn block(b: &Block) -> usize {
             TableSource::Json(t) => size_of_val(&**t) + expr(&t.document),
             TableSource::Table(_) | TableSource::Virtual(_) => 0,
         };
-        let documents = t.documents.iter();
-        let documents =
-            documents.map(|d| size_of_val(d) + exprs(&d.paths) + size_of_val(&*d.row_paths));
+        let documents = t.documents.iter().map(|d| {
+            let paths = d.paths.iter().map(|(path, _)| expr(path));
+            size_of_val(d) + paths.sum::<usize>() + size_of_val(&*d.row_paths)
+        });
         size_of_val(t) + t.used.len() + documents.sum::<usize>() + derived
     });
     let joins = b.joins.iter().map(|j| {

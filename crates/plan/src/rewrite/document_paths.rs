@@ -1,12 +1,13 @@
-//! JSON columns of which a statement needs only the values that constant paths lead to, or only the
-//! names of the members: every use of the column is the document of a function in [`READERS`], a
-//! test for NULL, or the document of a JSON_TABLE. The executor reads such parts in place, where a
-//! long document is stored.
+//! JSON columns of which a statement needs only the values that constant paths lead to, or parts of
+//! these, or only the names of the members, or the type and the number of elements: every use of
+//! the column is the document of a function in [`READERS`], a test for NULL, or the document of a
+//! JSON_TABLE. The executor reads such parts in place, where a long document is stored.
 //!
 //! The tables of a decorrelated subquery are left alone.
 
 use std::collections::BTreeMap;
 
+use nfold_json::ValueNeed::{self, Head, Names, Whole};
 use nfold_json::{Leg, Path};
 use nfold_sql::ast::IsTest;
 
@@ -21,37 +22,34 @@ struct Reader {
     name: &'static str,
     /// The first of the arguments that are paths, and the last one.
     paths: (usize, usize),
-    /// The need of a call without paths.
-    without: Without,
-}
-
-/// The part of a document that a call without paths needs.
-#[derive(Clone, Copy)]
-enum Without {
-    /// All of it.
-    Whole,
-    /// Its type, the number of its elements, and the names of its members.
-    Outline,
-    /// Whether it is NULL.
-    Existence,
+    /// The part of the paths' values that it needs.
+    at: ValueNeed,
+    /// The part of the document that a call without paths needs; `None`: whether it is NULL.
+    without: Option<ValueNeed>,
 }
 
 const READERS: [Reader; 9] = [
-    reader("json_extract", (1, usize::MAX), Without::Whole),
-    reader("json_value", (1, 1), Without::Whole),
-    reader("json_contains", (2, 2), Without::Whole),
-    reader("json_contains_path", (2, usize::MAX), Without::Whole),
-    reader("json_search", (4, usize::MAX), Without::Whole),
-    reader("json_length", (1, 1), Without::Outline),
-    reader("json_keys", (1, 1), Without::Outline),
-    reader("json_type", (1, 1), Without::Outline),
-    reader("json_valid", (1, 1), Without::Existence),
+    reader("json_extract", (1, usize::MAX), Whole, Some(Whole)),
+    reader("json_value", (1, 1), Whole, Some(Whole)),
+    reader("json_contains", (2, 2), Whole, Some(Whole)),
+    reader("json_contains_path", (2, usize::MAX), Head, Some(Whole)),
+    reader("json_search", (4, usize::MAX), Whole, Some(Whole)),
+    reader("json_length", (1, 1), Head, Some(Head)),
+    reader("json_keys", (1, 1), Names, Some(Names)),
+    reader("json_type", (1, 1), Whole, Some(Head)),
+    reader("json_valid", (1, 1), Whole, None),
 ];
 
-const fn reader(name: &'static str, paths: (usize, usize), without: Without) -> Reader {
+const fn reader(
+    name: &'static str,
+    paths: (usize, usize),
+    at: ValueNeed,
+    without: Option<ValueNeed>,
+) -> Reader {
     Reader {
         name,
         paths,
+        at,
         without,
     }
 }
@@ -131,7 +129,7 @@ fn block(readers: &Readers, b: &mut Block) {
                 column: usize::from(at.column),
                 paths: found.paths,
                 row_paths: found.row_paths,
-                outline: found.outline,
+                own: found.own,
             });
         }
     }
@@ -143,9 +141,9 @@ struct ColumnUses {
     all: usize,
     /// The uses that need a part of the document.
     in_part: usize,
-    paths: Vec<Expr>,
+    paths: Vec<(Expr, ValueNeed)>,
     row_paths: Vec<Path>,
-    outline: bool,
+    own: Option<ValueNeed>,
 }
 
 /// Counts the uses in the keys and conditions of a decorrelated subquery.
@@ -216,17 +214,19 @@ fn count_call(reader: &Reader, rest: &[Expr], found: &mut ColumnUses) {
         if paths.iter().all(constant) {
             found.in_part += 1;
             for path in paths {
-                if !found.paths.contains(path) {
-                    found.paths.push(path.clone());
+                let path = (path.clone(), reader.at);
+                if !found.paths.contains(&path) {
+                    found.paths.push(path);
                 }
             }
         }
         return;
     }
-    match reader.without {
-        Without::Whole => return,
-        Without::Outline => found.outline = true,
-        Without::Existence => {}
+    match (reader.without, found.own) {
+        (Some(Whole), _) => return,
+        (Some(need), None) => found.own = Some(need),
+        (Some(need), Some(own)) if need != own => found.own = Some(Names),
+        _ => {}
     }
     found.in_part += 1;
 }

@@ -1,6 +1,8 @@
 //! Functions that describe a document: its type, length, depth, text and size.
 
-use nfold_json::Doc;
+use std::borrow::Cow;
+
+use nfold_json::{Doc, Scalar};
 use nfold_plan::expr::{Class, Expr, ExprType};
 use nfold_plan::func::{Infer, any_nullable, infer_int, infer_int_null};
 use nfold_types::CollationId;
@@ -111,6 +113,13 @@ fn eval_unquote<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evalu
     let v = cx.val(e)?;
     match &v {
         Val::Null => return Ok(Val::Null),
+        // A string is its text, which needs no copy.
+        Val::Bytes(Cow::Borrowed(doc)) if e.ty.col.is_json() => {
+            return match Doc::new(doc)?.scalar()? {
+                Some(Scalar::String(text)) => Ok(Val::Bytes(text.as_bytes().into())),
+                _ => json::text(cx, doc, true).map(Val::string),
+            };
+        }
         Val::Bytes(doc) if e.ty.col.is_json() => {
             return json::text(cx, doc, true).map(Val::string);
         }

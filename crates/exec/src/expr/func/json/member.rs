@@ -1,5 +1,7 @@
 //! Functions that search a document: JSON_EXTRACT, JSON_CONTAINS, JSON_SEARCH and similar ones.
 
+use std::borrow::Cow;
+
 use nfold_json::{Doc, Json};
 use nfold_plan::expr::{Expr, ExprType};
 use nfold_plan::func::{ANY_ARGS, Infer};
@@ -39,16 +41,20 @@ pub(super) fn infer_truth(_: &Infer<'_>, _: &mut [Expr]) -> Inferred {
 
 fn eval_extract<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
     let bytes = arg!(document(cx, args, 0, "json_extract"));
-    let doc = Doc::new(&bytes)?;
     if let [_, only] = args {
         let path = arg!(path(cx, only));
         if !path.has_wildcard() {
-            return match nfold_json::seek_one(doc, &path.legs)? {
-                Some(found) => found.to_bytes().map(Val::string),
-                None => Ok(Val::Null),
+            let found = match bytes {
+                Cow::Borrowed(bytes) => nfold_json::seek_bytes(bytes, &path.legs)?,
+                Cow::Owned(bytes) => match nfold_json::seek_one(Doc::new(&bytes)?, &path.legs)? {
+                    Some(found) => Some(Cow::Owned(found.to_bytes()?)),
+                    None => None,
+                },
             };
+            return Ok(found.map_or(Val::Null, Val::Bytes));
         }
     }
+    let doc = Doc::new(&bytes)?;
     let work = json::work(cx);
     let mut found = Vec::new();
     for e in &args[1..] {
@@ -109,12 +115,8 @@ fn eval_member_of<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Eva
         let order = nfold_json::compare(array, value, &work)?;
         return Ok(Val::Int(i64::from(order.is_eq())));
     }
-    for element in array.elements()? {
-        if nfold_json::compare(element?, value, &work)?.is_eq() {
-            return Ok(Val::Int(1));
-        }
-    }
-    Ok(Val::Int(0))
+    let found = nfold_json::has_element(array, value, &work)?;
+    Ok(Val::Int(i64::from(found)))
 }
 
 fn eval_search<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {

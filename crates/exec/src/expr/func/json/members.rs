@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use nfold_engine::{ColumnPart, ValueBytes, ValuePart};
-use nfold_json::{DocumentBytes, MemberTree, Path};
+use nfold_json::{DocumentBytes, MemberTree, Path, ValueNeed};
 use nfold_plan::query::DocumentPaths;
 use nfold_types::{CollationId, SqlError};
 
@@ -54,7 +54,7 @@ impl DocumentParts {
         let mut texts = Vec::with_capacity(documents.len());
         for document in documents {
             let mut paths = Vec::with_capacity(document.paths.len());
-            for e in &document.paths {
+            for (e, _) in &document.paths {
                 let text = cx.text(e, CollationId::UTF8MB4_BIN)?;
                 paths.push(text.map(|text| Box::from(&*text)));
             }
@@ -78,14 +78,18 @@ impl DocumentParts {
 
 /// `None`: documents are needed as a whole, or a path is wrong, which its function reports.
 fn members(document: &DocumentPaths, texts: &PathTexts) -> Option<MemberTree> {
-    let paths = texts.iter().flatten().map(|text| {
-        let text = std::str::from_utf8(text).ok()?;
-        Path::parse(text).ok()
-    });
-    let paths: Vec<Path> = paths.collect::<Option<_>>()?;
-    let paths = paths.iter().chain(&document.row_paths);
-    match document.outline {
-        true => (paths.count() == 0).then(MemberTree::outline),
-        false => MemberTree::of(paths),
+    let mut paths = Vec::with_capacity(texts.len());
+    for (text, (_, need)) in texts.iter().zip(&document.paths) {
+        if let Some(text) = text {
+            let path = Path::parse(std::str::from_utf8(text).ok()?).ok()?;
+            paths.push((path, *need));
+        }
+    }
+    let paths = paths.iter().map(|(path, need)| (path, *need));
+    let rows = document.row_paths.iter();
+    let paths = paths.chain(rows.map(|path| (path, ValueNeed::Whole)));
+    match document.own {
+        Some(need) => (paths.count() == 0).then(|| MemberTree::of_document(need)),
+        None => MemberTree::of(paths),
     }
 }
