@@ -268,6 +268,24 @@ def test_nfold_follows(srv):
         assert [r[0] for r in src.fetchall()] == [72]
 
 
+def test_settings_of_one_statement_end_before_the_next(srv):
+    """A Query event names auto_increment_increment and lc_time_names only if they differ from their
+    defaults."""
+    src = begin(srv)
+    with Follower(srv) as f:
+        src.execute("SET auto_increment_increment = 10, auto_increment_offset = 5, lc_time_names = 'de_DE'")
+        src.execute("CREATE TABLE stepped (n INT PRIMARY KEY)")
+        src.execute("CREATE TABLE plain (n INT PRIMARY KEY)")
+        for table in ("stepped", "plain"):
+            src.execute(f"INSERT INTO {table} VALUES (1), (2), (3)")
+        numbered = "ADD id INT AUTO_INCREMENT UNIQUE, ADD day VARCHAR(20) DEFAULT (DAYNAME('2026-11-30'))"
+        src.execute(f"ALTER TABLE stepped {numbered}")
+        src.execute("SET auto_increment_increment = DEFAULT, auto_increment_offset = DEFAULT, lc_time_names = DEFAULT")
+        src.execute(f"ALTER TABLE plain {numbered}")
+        caught_up(src, f.cur)
+        replica.compare(src, f.cur, "rep")
+
+
 def test_a_session_reads_its_own_writes_on_a_replica(srv):
     """The GTIDs of the source after a commit, and WAIT_FOR_EXECUTED_GTID_SET on the replica."""
     src = begin(srv)

@@ -65,9 +65,14 @@ pub(super) fn set_statement(cx: &QueryContext, timestamp: u32) -> Result<String,
     if let Some(mode) = cx.sql_mode {
         put("sql_mode", &mode);
     }
-    if let Some((increment, offset)) = cx.auto_increment {
-        put("auto_increment_increment", &increment);
-        put("auto_increment_offset", &offset);
+    // An event without these settings has their defaults. The event before it may have had others.
+    let (increment, offset) = cx.auto_increment.unwrap_or((1, 1));
+    put("auto_increment_increment", &increment);
+    put("auto_increment_offset", &offset);
+    // English (en_US) is number 0.
+    put("lc_time_names", &cx.lc_time_names.unwrap_or(0));
+    if let Some(on) = cx.sql_require_primary_key {
+        put("sql_require_primary_key", &u8::from(on));
     }
     if let Some((client, connection, server)) = cx.collations {
         let client = collation(client)?.charset.name;
@@ -91,15 +96,8 @@ pub(super) fn set_statement(cx: &QueryContext, timestamp: u32) -> Result<String,
             &format_args!("'{}'", collation(id)?.name),
         );
     }
-    if cx.sql_require_primary_key == Some(true) {
-        put("sql_require_primary_key", &1);
-    }
     if cx.default_table_encryption == Some(true) {
         return Err(SqlError::not_supported("default_table_encryption"));
-    }
-    // English (en_US) is number 0.
-    if let Some(locale) = cx.lc_time_names.filter(|n| *n != 0) {
-        put("lc_time_names", &locale);
     }
     Ok(text)
 }
