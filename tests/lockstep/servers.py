@@ -129,24 +129,41 @@ class MySQL:
         if self.process is None or self.process.poll() is not None:
             self.start()
         try:
-            with pymysql.connect(user="root", autocommit=True, read_timeout=60, **self.where()) as admin:
-                self.clean(admin.cursor(), admin.thread_id())
+            self.clean()
         except pymysql.err.MySQLError:
             self.stop(last=False)
             self.start()
-            with pymysql.connect(user="root", autocommit=True, **self.where()) as admin:
-                self.clean(admin.cursor(), admin.thread_id())
+            self.clean()
 
-    def clean(self, cursor, own):
+    def connect(self):
+        return pymysql.connect(user="root", autocommit=True, read_timeout=60, **self.where())
+
+    def clean(self):
+        """A session takes its variables from the global ones when it begins, so databases are
+        made by one that begins after these are put back: a database takes the session's set."""
+        with self.connect() as admin:
+            self.end_sessions(admin.cursor(), admin.thread_id())
+            self.restore_variables(admin.cursor())
+        with self.connect() as admin:
+            self.remove_objects(admin.cursor())
+            admin.cursor().execute("CREATE DATABASE test")
+
+    def end_sessions(self, cursor, own):
         cursor.execute("SELECT id FROM information_schema.processlist WHERE user NOT IN ('event_scheduler', 'system user')")
         for (thread,) in cursor.fetchall():
             if thread != own:
                 self.attempt(cursor, f"KILL {thread}")
+
+    def restore_variables(self, cursor):
         cursor.execute("SHOW GLOBAL VARIABLES")
         for name, value in cursor.fetchall():
             if self.variables.get(name) != value:
                 old = self.variables[name]
                 self.attempt(cursor, f"SET GLOBAL {name} = {old if old.lstrip('-').isdigit() else repr(old)}")
+
+    @staticmethod
+    def remove_objects(cursor):
+        """Drops databases and users."""
         cursor.execute("SHOW DATABASES")
         for (name,) in cursor.fetchall():
             if name not in SYSTEM:
@@ -155,7 +172,6 @@ class MySQL:
         cursor.execute("SELECT user, host FROM mysql.user WHERE user NOT LIKE 'mysql.%' AND NOT (user = 'root' AND host = 'localhost')")
         for user, host in cursor.fetchall():
             cursor.execute("DROP USER %s@%s", (user, host))
-        cursor.execute("CREATE DATABASE test")
 
     @staticmethod
     def attempt(cursor, sql):
