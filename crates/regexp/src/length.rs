@@ -110,6 +110,9 @@ pub(crate) fn may_be_empty(node: &Node) -> bool {
     }
 }
 
+/// The most operations of a program: ICU's code positions are 24 bits wide.
+pub(crate) const OPS_MAX: usize = 0x00ff_fff0;
+
 /// About how many operations `node` compiles to, up to `limit`.
 pub(crate) fn operations(node: &Node, limit: usize) -> usize {
     let many = |nodes: &[Node]| {

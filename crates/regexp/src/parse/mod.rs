@@ -13,6 +13,7 @@ use scan::{Scanned, Scanner};
 
 use crate::error::PatternError;
 use crate::flags::Flags;
+use crate::length::OPS_MAX;
 use crate::node::{Assertion, Dot, Greed, Node};
 use crate::unicode::{CharSet, classes};
 use crate::work::Work;
@@ -76,6 +77,8 @@ struct Parser<'p, 'w> {
     last_set_literal: i64,
     classes: Vec<(char, Rc<CharSet>)>,
     back_references: bool,
+    /// How many nodes the pattern has so far.
+    nodes: usize,
 }
 
 /// Parses `pattern`.
@@ -107,6 +110,7 @@ pub fn parse(pattern: &str, flags: Flags, work: &mut Work<'_>) -> Result<Parsed,
         last_set_literal: scan::END,
         classes: Vec::new(),
         back_references: false,
+        nodes: 0,
     };
     parser.advance()?;
     let node = parser.pattern()?;
@@ -147,11 +151,16 @@ impl Frame {
 impl Parser<'_, '_> {
     fn advance(&mut self) -> Result<(), PatternError> {
         self.work.spend(1)?;
+        // Each node becomes an operation or a character of a literal, of which ICU has no more.
+        if self.nodes > OPS_MAX {
+            return Err(PatternError::TooBig);
+        }
         self.at = self.scanner.advance(self.flags.comments)?;
         Ok(())
     }
 
     fn push(&mut self, node: Node) {
+        self.nodes += 1;
         if let Some(frame) = self.frames.last_mut() {
             frame.current.push(node);
         }

@@ -6,14 +6,11 @@ use super::start::start_of;
 use super::{BEHIND_DATA, Behind, Counter, LOOK_DATA, Memo, NO_MEMO, Op, Regexp};
 use crate::error::PatternError;
 use crate::fold;
-use crate::length::{UNROLL_MAX, max_units, may_be_empty, min_units, operations};
+use crate::length::{OPS_MAX, UNROLL_MAX, max_units, may_be_empty, min_units, operations};
 use crate::node::{Greed, Node};
 use crate::parse::Parsed;
 use crate::unicode::{CharSet, SearchSet};
 use crate::work::Work;
-
-/// ICU's code positions are 24 bits wide.
-const OPS_MAX: usize = 0x00ff_fff0;
 
 pub(super) fn compile(parsed: Parsed, work: &mut Work<'_>) -> Result<Regexp, PatternError> {
     let start = start_of(&parsed.node, work)?;
