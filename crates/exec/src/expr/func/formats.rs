@@ -2,7 +2,7 @@
 //! FROM_UNIXTIME, and the names of days and months.
 
 use nfold_plan::SqlMode;
-use nfold_plan::expr::{Expr, ExprKind, ExprType};
+use nfold_plan::expr::{Class, Expr, ExprKind, ExprType};
 use nfold_plan::func::{Infer, any_nullable};
 use nfold_types::temporal::calendar::{
     WeekMode, date_of_day_number, day_number, days_in_month, week, weekday,
@@ -250,7 +250,9 @@ fn eval_from_unixtime<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -
     /// 3001-01-19 00:00:00 in seconds since 1970.
     const END_S: i64 = 32_536_771_200;
     let seconds = arg!(cx.decimal(&args[0]));
-    if whole_seconds(cx, &seconds).is_none() {
+    // As in MySQL, an integer that is out of range brings no warning.
+    let integer = args[0].ty.class() == Class::Int;
+    if !integer && whole_seconds(cx, &seconds).is_none() {
         return Ok(Val::Null);
     }
     let truncates = cx.env().sql_mode().has(SqlMode::TIME_TRUNCATE_FRACTIONAL);
