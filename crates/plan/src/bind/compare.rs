@@ -324,7 +324,8 @@ impl BlockBinder<'_> {
     }
 
     /// Records constant bounds beside a date or time, and texts beside a BIGINT column. A text
-    /// beside a date is refused for `=` and its like only.
+    /// beside a date is refused for `=` and its like only, and none is converted to a TIME that is
+    /// compared as a DATETIME because a date is among the three.
     fn check_bounds(&self, parts: &mut [Expr; 3], kinds: &[CmpKind; 2]) {
         let [operand, low, high] = parts;
         let time = operand.ty.class() == Class::Time && self.column_behind(operand).is_some();
@@ -332,7 +333,7 @@ impl BlockBinder<'_> {
         for (bound, kind) in [low, high].into_iter().zip(kinds) {
             let class = bound.ty.class();
             if class.is_number() && operand.ty.class().is_temporal()
-                || class == Class::String && texts
+                || class == Class::String && texts && !(time && *kind == CmpKind::DateTime)
             {
                 self.check_constant(bound, operand, *kind);
             }

@@ -302,8 +302,10 @@ pub(crate) fn eval<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<bool>, Sql
             let bound = |n: usize| -> Result<Option<Ordering>, SqlError> {
                 let kind = kinds[n - 1];
                 let (v, v_ty) = side(cx, &parts[n], kind)?;
+                // A TIME that is compared as a DATETIME converts no bound to its own type.
+                let dated = kind == CmpKind::DateTime && parts[0].ty.class() == Class::Time;
                 let v = match kind {
-                    CmpKind::DateTime | CmpKind::Time => {
+                    CmpKind::DateTime | CmpKind::Time if !dated => {
                         let v = beside(cx, &parts[n], v, &parts[0]);
                         let day = parts[0].ty.class() == Class::Date;
                         let none = if day {
