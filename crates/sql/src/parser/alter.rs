@@ -15,7 +15,7 @@ impl Parser<'_> {
             Kw::DATABASE | Kw::SCHEMA => {
                 self.advance();
                 let name = if self.at_ident() {
-                    Some(self.ident()?)
+                    Some(self.database_name()?)
                 } else {
                     None
                 };

@@ -49,7 +49,7 @@ impl Parser<'_> {
                 let if_exists = self.if_exists()?;
                 Ok(Statement::DropDatabase {
                     if_exists,
-                    name: self.ident()?,
+                    name: self.database_name()?,
                 })
             }
             Kw::TABLE | Kw::TABLES => {

@@ -62,7 +62,7 @@ impl Parser<'_> {
             Kw::SET => self.set(),
             Kw::USE => {
                 self.advance();
-                Ok(Statement::Use(self.ident()?))
+                Ok(Statement::Use(self.database_name()?))
             }
             Kw::KILL => self.kill(),
             Kw::PREPARE => self.prepare(),

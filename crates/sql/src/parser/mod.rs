@@ -570,9 +570,16 @@ impl<'a> Parser<'a> {
         })
     }
 
-    /// `[schema.]name`
+    /// The name of a database: error 1059 if it is too long, whether the database exists or not.
+    fn database_name(&mut self) -> Result<Ident> {
+        let name = self.ident()?;
+        check_length(&name.value)?;
+        Ok(name)
+    }
+
+    /// `[schema.]name`: error 1059 if either name is too long, whether the object exists or not.
     fn object_name(&mut self) -> Result<ObjectName> {
-        let first = self.ident()?;
+        let first = self.database_name()?;
         if !self.accept(TokenKind::Dot) {
             return Ok(ObjectName {
                 schema: None,
@@ -580,6 +587,7 @@ impl<'a> Parser<'a> {
             });
         }
         let name = self.ident_after_dot()?;
+        check_length(&name.value)?;
         Ok(ObjectName {
             schema: Some(first),
             name,
@@ -705,6 +713,17 @@ impl<'a> Parser<'a> {
 }
 
 /// MySQL's error for a statement that would overflow its stack.
+/// Checks the length of an identifier: 64 characters.
+///
+/// # Errors
+/// 1059.
+pub fn check_length(name: &str) -> Result<()> {
+    if name.len() > 64 && name.chars().count() > 64 {
+        return Err(SqlError::new(ErrorCode::ER_TOO_LONG_IDENT, &[&name]));
+    }
+    Ok(())
+}
+
 fn too_deep(limit: u32) -> SqlError {
     let message = format!("Thread stack overrun: expressions may nest {limit} levels deep");
     SqlError::with_message(ErrorCode::ER_STACK_OVERRUN_NEED_MORE, message)

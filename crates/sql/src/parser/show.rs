@@ -238,7 +238,7 @@ impl Parser<'_> {
     /// `[FROM|IN schema]`
     fn in_schema(&mut self) -> Result<Option<Ident>> {
         if self.accept_from() {
-            Ok(Some(self.ident()?))
+            Ok(Some(self.database_name()?))
         } else {
             Ok(None)
         }
@@ -271,7 +271,7 @@ impl Parser<'_> {
                 let if_not_exists = self.if_not_exists()?;
                 Show::CreateDatabase {
                     if_not_exists,
-                    name: self.ident()?,
+                    name: self.database_name()?,
                 }
             }
             Kw::USER => {

@@ -24,7 +24,7 @@ pub fn last_number(table: &TableDef) -> u32 {
 /// Binds a constraint of the table of `spec`. `number` is that of the last generated name.
 ///
 /// # Errors
-/// 3812 to 3818, 3820, 3822.
+/// 1059, 3812 to 3818, 3820, 3822.
 pub fn bind(
     check: &ast::Check,
     spec: &TableSpec,
@@ -32,15 +32,13 @@ pub fn bind(
     cx: &DdlCx<'_>,
 ) -> Result<CheckDef, SqlError> {
     let name: Arc<str> = match &check.name {
-        Some(name) => {
-            check_length(name.as_str())?;
-            name.as_str().into()
-        }
+        Some(name) => name.as_str().into(),
         None => {
             *number += 1;
             check_name(&spec.name, *number)
         }
     };
+    check_length(&name)?;
     check_free(&name, spec, cx)?;
     if !is_boolean(&check.expr) {
         let code = ErrorCode::ER_NON_BOOLEAN_EXPR_FOR_CHECK_CONSTRAINT;
@@ -139,8 +137,8 @@ pub fn renumbered(checks: &[CheckDef], table: &str) -> Vec<CheckDef> {
     all
 }
 
-/// Checks the constraint names of a table that becomes `new` in database `schema`. `moved`: tables
-/// that get other names, too.
+/// Checks the names of the constraints and foreign keys of a table that becomes `new` in database
+/// `schema`. `moved`: tables that get other names, too.
 ///
 /// # Errors
 /// 1059, 3822.
@@ -154,6 +152,9 @@ pub fn check_renamed(
     let others = database.into_iter().flat_map(|d| d.tables.values());
     let stays = |t: &&Arc<TableDef>| t.id != old.id && !moved.contains(&t.id);
     let others = others.filter(stays).flat_map(|t| &t.checks);
+    for key in &old.foreign_keys {
+        check_length(&key.renamed(&old.name, new))?;
+    }
     for check in &old.checks {
         let name = check.renamed(&old.name, new);
         check_length(&name)?;

@@ -187,15 +187,13 @@ pub fn bind(
         return Err(mismatch());
     }
     let name: Arc<str> = match &key.name {
-        Some(name) => {
-            check_length(name.as_str())?;
-            name.as_str().into()
-        }
+        Some(name) => name.as_str().into(),
         None => {
             *number += 1;
             generated_name(&spec.name, *number)
         }
     };
+    check_length(&name)?;
     check_name(&name, spec, cx)?;
     let bound = ForeignKeyDef {
         name,

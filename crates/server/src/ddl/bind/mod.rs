@@ -27,6 +27,7 @@ use std::fmt::Display;
 use nfold_catalog::{FulltextOptions, SchemaSnapshot};
 use nfold_plan::SqlMode;
 pub use nfold_plan::bind::column_type::named_collation;
+pub(crate) use nfold_sql::parser::check_length;
 use nfold_types::charset::{UTF8MB4, convert};
 use nfold_types::collation::CollationId;
 use nfold_types::convert::store::StoreMode;
@@ -68,15 +69,6 @@ impl DdlCx<'_> {
 /// An error from the message table.
 pub(crate) fn error(code: ErrorCode, args: &[&dyn Display]) -> SqlError {
     SqlError::new(code, args)
-}
-
-/// Checks an identifier's length (64 characters).
-pub(crate) fn check_length(name: &str) -> Result<(), SqlError> {
-    if name.chars().count() > 64 {
-        Err(error(ErrorCode::ER_TOO_LONG_IDENT, &[&name]))
-    } else {
-        Ok(())
-    }
 }
 
 /// Checks the name of a column.

@@ -11,8 +11,8 @@ use nfold_types::{ErrorCode, SqlError, TypeKind};
 use nfold_plan::results::ResultColumn;
 
 use super::{
-    Commented, DdlCx, check, check_table_name, column, comment, error, foreign, fulltext, key,
-    named_collation, selected, stored,
+    Commented, DdlCx, check, check_length, check_table_name, column, comment, error, foreign,
+    fulltext, key, named_collation, selected, stored,
 };
 
 /// The maximum number of columns of a table.
@@ -99,14 +99,19 @@ pub fn named(results: &[ResultColumn]) -> Vec<ast::ColumnRef> {
 }
 
 /// CREATE TABLE ... LIKE: the same table under another name.
+///
+/// # Errors
+/// 1059, 1103.
 pub fn like(old: &TableDef, schema: &str, name: &str) -> Result<TableSpec, SqlError> {
     check_table_name(name)?;
     let mut spec = spec_of(old);
     spec.columns.iter_mut().for_each(|c| c.histogram = None);
+    let checks = check::renumbered(&spec.checks, name);
+    checks.iter().try_for_each(|c| check_length(&c.name))?;
     Ok(TableSpec {
         schema: schema.into(),
         name: name.into(),
-        checks: check::renumbered(&spec.checks, name),
+        checks,
         foreign_keys: Vec::new(),
         ..spec
     })

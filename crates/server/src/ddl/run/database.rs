@@ -6,7 +6,7 @@ use nfold_sql::ast::{AlterDatabase, CreateDatabase};
 use nfold_types::{ErrorCode, Level, SqlError};
 
 use crate::ddl::bind::foreign;
-use crate::ddl::bind::named_collation;
+use crate::ddl::bind::{check_length, named_collation};
 use crate::session::Session;
 use crate::session::response::Response;
 use crate::session::system_schemas::is_system_schema;
@@ -14,18 +14,12 @@ use crate::session::system_schemas::is_system_schema;
 /// The id that CREATE and DROP DATABASE claim, among others. No table has it.
 pub const DATABASES: TableId = TableId(u64::MAX);
 
-/// The maximum length of a name in characters.
-const MAX_NAME: usize = 64;
-
 /// Checks a name: errors 1102 and 1059.
 fn check_name(name: &str) -> Result<(), SqlError> {
     if name.is_empty() || name.ends_with(' ') || name.contains('\0') {
         return Err(SqlError::new(ErrorCode::ER_WRONG_DB_NAME, &[&name]));
     }
-    if name.chars().count() > MAX_NAME {
-        return Err(SqlError::new(ErrorCode::ER_TOO_LONG_IDENT, &[&name]));
-    }
-    Ok(())
+    check_length(name)
 }
 
 impl Session {
@@ -78,6 +72,7 @@ impl Session {
         let current = self.env.database.as_deref().map(str::to_owned);
         let name = a.name.as_ref().map(|n| n.as_str().to_owned()).or(current);
         let name = name.ok_or_else(|| SqlError::new(ErrorCode::ER_NO_DB_ERROR, &[]))?;
+        check_name(&name)?;
         self.rights.need_database(Privileges::ALTER, &name)?;
         let _claim = self.lock_tables_exclusive(cx, &[DATABASES])?;
         self.refresh_schema();
@@ -104,6 +99,7 @@ impl Session {
         if_exists: bool,
         name: &str,
     ) -> Result<Response, SqlError> {
+        check_name(name)?;
         if is_system_schema(name) {
             return Err(self.rights.no_database(name));
         }
