@@ -37,6 +37,16 @@ pub struct CreateTable {
     /// `[AS] SELECT …`
     pub query: Option<Box<Query>>,
     pub on_existing: OnExisting,
+    /// Those of the table, its columns and its keys.
+    pub engine_attributes: Vec<EngineAttribute>,
+}
+
+/// `ENGINE_ATTRIBUTE = 'document'` or `SECONDARY_ENGINE_ATTRIBUTE = 'document'`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EngineAttribute {
+    pub secondary: bool,
+    /// The text as it was written, which need not be a document.
+    pub text: Vec<u8>,
 }
 
 /// How CREATE TABLE … SELECT treats duplicate keys.
@@ -288,6 +298,7 @@ pub struct CreateIndex {
     pub table: ObjectName,
     pub algorithm: AlterAlgorithm,
     pub lock: AlterLock,
+    pub engine_attributes: Vec<EngineAttribute>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -314,6 +325,8 @@ pub struct AlterTable {
     pub actions: Vec<AlterAction>,
     pub algorithm: AlterAlgorithm,
     pub lock: AlterLock,
+    /// Those of the table, its columns and its keys.
+    pub engine_attributes: Vec<EngineAttribute>,
 }
 
 /// The position of a column.

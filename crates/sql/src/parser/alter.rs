@@ -52,6 +52,7 @@ impl Parser<'_> {
             actions: Vec::new(),
             algorithm: AlterAlgorithm::Default,
             lock: AlterLock::Default,
+            engine_attributes: Vec::new(),
         };
         if matches!(self.kind(), TokenKind::End | TokenKind::Semicolon) {
             return Ok(Statement::AlterTable(Box::new(alter)));
@@ -70,6 +71,7 @@ impl Parser<'_> {
                 break;
             }
         }
+        alter.engine_attributes = std::mem::take(&mut self.engine_attributes);
         if self.at(Kw::PARTITION) && self.peek().kw == Kw::BY {
             alter
                 .actions

@@ -140,11 +140,7 @@ impl Parser<'_> {
                 self.advance();
                 self.number()?;
             }
-            Kw::ENGINE_ATTRIBUTE | Kw::SECONDARY_ENGINE_ATTRIBUTE => {
-                self.advance();
-                self.accept(TokenKind::Eq);
-                self.string()?;
-            }
+            Kw::ENGINE_ATTRIBUTE | Kw::SECONDARY_ENGINE_ATTRIBUTE => self.engine_attribute()?,
             _ => return Ok(false),
         }
         Ok(true)

@@ -181,6 +181,7 @@ impl Parser<'_> {
             partitioned: false,
             query: None,
             on_existing: OnExisting::Error,
+            engine_attributes: Vec::new(),
         };
         let like_in_parens = self.is(TokenKind::LParen) && self.peek().kw == Kw::LIKE;
         if like_in_parens || self.at(Kw::LIKE) {
@@ -201,6 +202,7 @@ impl Parser<'_> {
             self.paren_list(|p| p.table_element(&mut table))?;
         }
         table.options = self.table_options()?;
+        table.engine_attributes = std::mem::take(&mut self.engine_attributes);
         if self.at(Kw::PARTITION) {
             self.partition_clause()?;
             table.partitioned = true;
@@ -470,9 +472,7 @@ impl Parser<'_> {
                     key.parser = Some(self.ident()?);
                 }
                 Kw::ENGINE_ATTRIBUTE | Kw::SECONDARY_ENGINE_ATTRIBUTE => {
-                    self.advance();
-                    self.accept(TokenKind::Eq);
-                    self.string()?;
+                    self.engine_attribute()?;
                 }
                 _ => return Ok(key),
             }
@@ -553,6 +553,7 @@ impl Parser<'_> {
             table,
             algorithm,
             lock,
+            engine_attributes: std::mem::take(&mut self.engine_attributes),
         })))
     }
 

@@ -44,7 +44,7 @@ mod types;
 mod view;
 mod xa;
 
-use crate::ast::{Expr, Ident, ObjectName, SelectInto, Span, Statement};
+use crate::ast::{EngineAttribute, Expr, Ident, ObjectName, SelectInto, Span, Statement};
 use crate::digest::{Digested, LiteralRole, Slot, SlotKind};
 use crate::keywords::Kw;
 use crate::lexer::{LexMode, Lexer, Token, TokenKind, is_space};
@@ -251,6 +251,8 @@ pub(crate) struct Parser<'a> {
     nodes: u32,
     /// The optimizer hint that was met last.
     hint: Option<Token>,
+    /// The engine attributes of the statement so far.
+    engine_attributes: Vec<EngineAttribute>,
     /// Blocks with a hint MAX_EXECUTION_TIME.
     time_limits: u32,
 }
@@ -306,6 +308,7 @@ impl<'a> Parser<'a> {
             misplaced_into: false,
             nodes: 0,
             hint: None,
+            engine_attributes: Vec::new(),
             time_limits: 0,
         };
         if !digested.is_some_and(Digested::is_parameterisable) {
@@ -601,6 +604,16 @@ impl<'a> Parser<'a> {
         } else {
             Ok(self.ident()?.value)
         }
+    }
+
+    /// `[SECONDARY_]ENGINE_ATTRIBUTE [=] 'document'`, from its first word
+    fn engine_attribute(&mut self) -> Result<()> {
+        let secondary = self.advance().kw == Kw::SECONDARY_ENGINE_ATTRIBUTE;
+        self.accept(TokenKind::Eq);
+        let text = self.string()?;
+        self.engine_attributes
+            .push(EngineAttribute { secondary, text });
+        Ok(())
     }
 
     /// One quoted string.

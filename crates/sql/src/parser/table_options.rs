@@ -124,16 +124,12 @@ impl Parser<'_> {
                 };
                 options.other.push((kw.name().into(), value));
             }
-            Kw::PASSWORD
-            | Kw::COMPRESSION
-            | Kw::ENCRYPTION
-            | Kw::CONNECTION
-            | Kw::ENGINE_ATTRIBUTE
-            | Kw::SECONDARY_ENGINE_ATTRIBUTE => {
+            Kw::PASSWORD | Kw::COMPRESSION | Kw::ENCRYPTION | Kw::CONNECTION => {
                 self.option_name();
                 let value = String::from_utf8_lossy(&self.string()?).into_owned();
                 options.other.push((kw.name().into(), value));
             }
+            Kw::ENGINE_ATTRIBUTE | Kw::SECONDARY_ENGINE_ATTRIBUTE => self.engine_attribute()?,
             Kw::DATA | Kw::INDEX => {
                 self.advance();
                 self.expect_kw(Kw::DIRECTORY)?;

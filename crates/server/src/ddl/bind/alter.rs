@@ -12,7 +12,8 @@ use nfold_types::{ColumnType, ErrorCode, Level, SqlError, TypeKind};
 
 use super::fulltext::is_without_document;
 use super::{
-    Commented, DdlCx, check_table_name, column, comment, error, key, named_collation, table,
+    Commented, DdlCx, check_table_name, column, comment, error, key, named_collation,
+    refuse_engine_attributes, table,
 };
 
 /// The kind of change that an ALTER TABLE requires.
@@ -78,6 +79,9 @@ struct Alter<'a> {
 }
 
 /// Binds an ALTER TABLE of `old`.
+///
+/// # Errors
+/// 3981, and those of the actions.
 pub fn bind(alter: &AlterTable, old: &TableDef, cx: &mut DdlCx<'_>) -> Result<Altered, SqlError> {
     let mut a = Alter {
         old,
@@ -94,6 +98,7 @@ pub fn bind(alter: &AlterTable, old: &TableDef, cx: &mut DdlCx<'_>) -> Result<Al
         foreign: foreign::Changes::of(old),
         stored: stored::Changes::of(old),
     };
+    refuse_engine_attributes(&alter.engine_attributes, None)?;
     fulltext::check_added(alter)?;
     for action in &alter.actions {
         a.apply(action, cx)?;

@@ -25,13 +25,15 @@ mod tests;
 use std::fmt::Display;
 
 use nfold_catalog::{FulltextOptions, SchemaSnapshot};
+use nfold_json::ParseError;
 use nfold_plan::SqlMode;
 pub use nfold_plan::bind::column_type::named_collation;
+use nfold_sql::ast::EngineAttribute;
 pub(crate) use nfold_sql::parser::check_length;
 use nfold_types::charset::{UTF8MB4, convert};
 use nfold_types::collation::CollationId;
 use nfold_types::convert::store::StoreMode;
-use nfold_types::{ErrorCode, Level, SqlError, Warnings};
+use nfold_types::{ErrorCode, Level, NoCheckpoint, SqlError, Warnings};
 
 /// The context in which a definition is bound.
 pub struct DdlCx<'a> {
@@ -69,6 +71,42 @@ impl DdlCx<'_> {
 /// An error from the message table.
 pub(crate) fn error(code: ErrorCode, args: &[&dyn Display]) -> SqlError {
     SqlError::new(code, args)
+}
+
+/// Checks that the engine attributes are empty or JSON documents.
+///
+/// # Errors
+/// 3980.
+pub fn check_attributes(list: &[EngineAttribute]) -> Result<(), SqlError> {
+    let written = list.iter().filter(|a| !a.text.is_empty());
+    for EngineAttribute { text, .. } in written {
+        match nfold_json::parse(text, &nfold_json::Work::new(&NoCheckpoint)) {
+            Ok(_) => {}
+            Err(ParseError::Other(e)) => return Err(e),
+            Err(ParseError::Syntax(message, at)) => {
+                let rest = String::from_utf8_lossy(text.get(at..).unwrap_or_default());
+                let code = ErrorCode::ER_INVALID_JSON_ATTRIBUTE;
+                return Err(error(code, &[&message, &at, &rest]));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Refuses the attributes of the storage engine, which has none. Those of a secondary engine are
+/// ignored. `engine`: that of the statement, if it names one.
+///
+/// # Errors
+/// 3981.
+fn refuse_engine_attributes(
+    list: &[EngineAttribute],
+    engine: Option<&str>,
+) -> Result<(), SqlError> {
+    if list.iter().all(|a| a.secondary) {
+        return Ok(());
+    }
+    let code = ErrorCode::ER_ENGINE_ATTRIBUTE_NOT_SUPPORTED;
+    Err(error(code, &[&table::engine_name(engine)]))
 }
 
 /// Checks the name of a column.

@@ -11,8 +11,8 @@ use nfold_types::{ErrorCode, SqlError, TypeKind};
 use nfold_plan::results::ResultColumn;
 
 use super::{
-    Commented, DdlCx, check, check_length, check_table_name, column, comment, error, foreign,
-    fulltext, key, named_collation, selected, stored,
+    Commented, DdlCx, check, check_attributes, check_length, check_table_name, column, comment,
+    error, foreign, fulltext, key, named_collation, refuse_engine_attributes, selected, stored,
 };
 
 /// The maximum number of columns of a table.
@@ -179,6 +179,21 @@ fn has_foreign_keys(engine: Option<&str>) -> bool {
         names.any(|e| e.eq_ignore_ascii_case(engine))
     };
     !engine.is_some_and(ignores)
+}
+
+/// The name of the engine that an ENGINE clause means, as MySQL writes it.
+pub(super) fn engine_name(engine: Option<&str>) -> &'static str {
+    let same = |e: &&&str| engine.is_some_and(|engine| e.eq_ignore_ascii_case(engine));
+    ENGINES.iter().find(same).copied().unwrap_or("InnoDB")
+}
+
+/// Checks the engine attributes of a new table.
+///
+/// # Errors
+/// 3980, 3981.
+pub fn refuse_attributes(create: &ast::CreateTable) -> Result<(), SqlError> {
+    check_attributes(&create.engine_attributes)?;
+    refuse_engine_attributes(&create.engine_attributes, create.options.engine.as_deref())
 }
 
 /// Checks an ENGINE clause.

@@ -46,6 +46,7 @@ impl Session {
         let (schema, name) = (self.schema_of(&c.name)?, c.name.name.as_str());
         let needs = Privileges::CREATE.union(Privileges::INSERT);
         self.rights.need_table(needs, &schema, name)?;
+        bind::table::refuse_attributes(c)?;
         self.refresh_schema();
         let database = self.target_database(&schema)?;
         if !self.is_free(c, &schema)? {

@@ -195,6 +195,7 @@ impl Session {
     fn create_table(&mut self, cx: &mut dyn ExecCx, c: &CreateTable) -> Result<Response, SqlError> {
         let (schema, name) = (self.schema_of(&c.name)?, c.name.name.as_str());
         self.rights.need_table(Privileges::CREATE, &schema, name)?;
+        bind::table::refuse_attributes(c)?;
         let keys: Vec<&ForeignKey> = c.foreign_keys.iter().collect();
         self.need_references(&keys, &schema)?;
         let _claim = self.claim_named_parents(cx, &keys, &schema)?;
@@ -452,6 +453,7 @@ impl Session {
             actions: vec![AlterAction::AddKey(c.key.clone())],
             algorithm: c.algorithm,
             lock: c.lock,
+            engine_attributes: c.engine_attributes.clone(),
         };
         self.alter_table(cx, &alter, "INDEX")
     }
@@ -472,6 +474,7 @@ impl Session {
             actions: vec![action],
             algorithm: Default::default(),
             lock: Default::default(),
+            engine_attributes: Vec::new(),
         };
         self.alter_table(cx, &alter, "INDEX")
     }
@@ -482,6 +485,7 @@ impl Session {
         a: &AlterTable,
         command: &'static str,
     ) -> Result<Response, SqlError> {
+        bind::check_attributes(&a.engine_attributes)?;
         let (schema, name) = (self.schema_of(&a.name)?, a.name.name.as_str());
         if let Some(own) = self.temporary.find(&schema, name).cloned() {
             self.env.note_change();

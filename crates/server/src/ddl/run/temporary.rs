@@ -32,6 +32,7 @@ impl Session {
         let (schema, name) = (self.schema_of(&c.name)?, c.name.name.as_str());
         self.rights
             .need_database(Privileges::CREATE_TEMPORARY_TABLES, &schema)?;
+        bind::table::refuse_attributes(c)?;
         self.refresh_schema();
         let database = self.target_database(&schema)?;
         self.refuse_own_like(c, &schema)?;
