@@ -242,7 +242,10 @@ pub(super) fn block(
         if *kind != ResultKind::Value {
             continue;
         }
-        if is_stored(&item.expr, &b.subqueries, distinct) {
+        let is_subquery = matches!(item.expr.kind, ExprKind::Subquery { .. });
+        if is_subquery && b.reads_an_aggregate(&item.expr) {
+            *kind = ResultKind::OfAggregates;
+        } else if is_stored(&item.expr, &b.subqueries, distinct) {
             *kind = ResultKind::Subquery;
         } else if is_uncorrelated_subquery(&item.expr, &b.subqueries) {
             *kind = ResultKind::UncorrelatedSubquery;

@@ -173,7 +173,7 @@ impl BlockBinder<'_> {
     /// Whether the value of `key` depends on an aggregate: of this block (directly or in a
     /// subquery) or of an enclosing one. Such a key is invalid, because aggregates are computed
     /// after the rows are grouped.
-    fn reads_an_aggregate(&mut self, key: &Expr) -> bool {
+    pub(super) fn reads_an_aggregate(&mut self, key: &Expr) -> bool {
         let mut found = false;
         let mut subqueries = Vec::new();
         key.any(&mut |e| {

@@ -41,8 +41,6 @@ pub(crate) struct Groups {
     pub implicit: bool,
     pub rollup: bool,
     pub key_count: usize,
-    /// Whether the block computes aggregates besides ANY_VALUE.
-    pub aggregated: bool,
     /// Whether rows arrive sorted by the keys, so that MySQL uses no temporary table.
     pub ordered: bool,
 }
@@ -52,6 +50,8 @@ pub(crate) struct Groups {
 pub(crate) struct StoredRows {
     /// With ROLLUP, the rows of the groups.
     pub rolled_up: bool,
+    /// With ROLLUP, rows with the keys in them, before the rows of the groups are stored again.
+    pub twice: bool,
     /// The joined rows, to sort them.
     pub sorted: bool,
 }
@@ -69,11 +69,11 @@ impl Query {
             implicit: g.implicit,
             rollup: g.rollup,
             key_count: g.keys.len(),
-            aggregated: g.has_aggregates(),
             ordered: false,
         });
         let stored = StoredRows {
             rolled_up: keeps_rows(block),
+            twice: false,
             sorted: false,
         };
         description.apply(&mut self.columns, &mut block.select, groups, stored);
@@ -113,8 +113,8 @@ impl Description {
         let distinct_rows = self.distinct && !implicit;
         for ((meta, e), kind) in columns.iter_mut().zip(select).zip(&self.kinds) {
             if let Some(groups) = rolled_up {
-                let stored = [stored_rows.rolled_up, self.distinct || self.windowed];
-                describe_rolled_up(meta, e, groups.key_count, *kind, stored);
+                let distinct = self.distinct || self.windowed;
+                describe_rolled_up(meta, e, groups.key_count, *kind, (stored_rows, distinct));
                 continue;
             }
             let kept = match kind {
@@ -134,19 +134,15 @@ impl Description {
             // MySQL sets a user variable after the grouping.
             let late = grouped && matches!(e.kind, ExprKind::AssignUserVar(..));
             if meta.made && kept && !late {
-                let aggregated = groups.is_some_and(|g| g.aggregated);
-                let wide = *kind == ResultKind::Subquery
-                    && match e.kind {
-                        ExprKind::Subquery { .. } => distinct_rows || grouped && !aggregated,
-                        _ => grouped && !self.distinct,
-                    };
-                let form = match () {
-                    () if stored_rows.sorted && !self.windowed => StoredForm::Value,
-                    () if wide => StoredForm::Subquery,
-                    () if *kind == ResultKind::Value && (groups.is_some() || is_computed(e)) => {
+                let of_subquery = *kind == ResultKind::Subquery;
+                let form = match e.kind {
+                    _ if stored_rows.sorted && !self.windowed => StoredForm::Value,
+                    ExprKind::Subquery { .. } if of_subquery => StoredForm::Value,
+                    _ if of_subquery && grouped && !self.distinct => StoredForm::Subquery,
+                    _ if *kind == ResultKind::Value && (groups.is_some() || is_computed(e)) => {
                         StoredForm::Value
                     }
-                    () => StoredForm::AsComputed,
+                    _ => StoredForm::AsComputed,
                 };
                 describe_kept(meta, e, *kind, self.windowed, form);
             }
@@ -257,15 +253,16 @@ fn set_stored_type(e: &mut Expr, ty: ExprType) {
     }
 }
 
-/// Describes a result column of a block WITH ROLLUP. `rows_are_stored`: the rows are in a temporary
-/// table; `distinct`: the block has DISTINCT.
+/// Describes a result column of a block WITH ROLLUP. `distinct`: the block has DISTINCT or windows.
 fn describe_rolled_up(
     meta: &mut ColumnMeta,
     e: &mut Expr,
     key_count: usize,
     kind: ResultKind,
-    [rows_are_stored, distinct]: [bool; 2],
+    (stored, distinct): (StoredRows, bool),
 ) {
+    let rows_are_stored = stored.rolled_up;
+    let is_column = !meta.made;
     let key = |e: &Expr| {
         e.as_column()
             .is_some_and(|at| at.table == 0 && usize::from(at.column) <= key_count)
@@ -312,6 +309,9 @@ fn describe_rolled_up(
     }
     match kind {
         ResultKind::Aggregate => e.ty.col = e.ty.column(),
+        _ if alone && is_column => set_stored_type(e, e.ty.stored_value()),
+        // MySQL reads the key from the first table as a BIGINT of unknown length.
+        _ if alone && stored.twice && e.ty.col.is_integer() => {}
         _ => keep(e),
     }
     *meta = ColumnMeta {

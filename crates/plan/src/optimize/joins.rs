@@ -203,6 +203,7 @@ pub(super) fn join_tables(cx: &PlanCx<'_>, block: &mut Block, graph: JoinGraph) 
     constants::compute_once(cx, block);
     truth_values::use_integers(cx, block);
     group_values::mark_stored(block);
+    group_values::number_rolled_up_years(block);
 }
 
 /// Replaces `IS NULL` of a value of a group that is never NULL by its result.

@@ -29,7 +29,7 @@ mod tests;
 use nfold_sql::ast::BinaryOp;
 use nfold_types::SqlError;
 
-use crate::logical::clauses::{AggFunc, ColumnMeta};
+use crate::logical::clauses::ColumnMeta;
 use crate::logical::context::PlanCx;
 use crate::logical::describe::{Description, Groups, StoredRows};
 use crate::logical::expr::{Expr, ExprKind};
@@ -182,10 +182,12 @@ fn describe(
     let rolled_up = of_block.is_some_and(|g| g.rollup);
     let stored = StoredRows {
         rolled_up: block.keeps_rows(),
+        twice: block.keeps_rolled_up_rows_twice(),
         sorted: block.keeps_sorted_rows(),
     };
     let unstored = StoredRows {
         rolled_up: false,
+        twice: false,
         sorted: false,
     };
     let tables = !block.joins.is_empty();
@@ -223,8 +225,7 @@ fn groups(block: &Block) -> Option<Groups> {
         implicit: g.implicit,
         rollup: g.rollup,
         key_count: g.keys.len(),
-        aggregated: g.aggregates.iter().any(|a| a.func != AggFunc::Any),
-        ordered: g.ordered,
+        ordered: g.ordered || !g.implicit && order::an_index_groups(block),
     })
 }
 

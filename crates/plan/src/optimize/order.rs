@@ -231,6 +231,25 @@ fn min_max(def: &TableDef, access: &Access, column: ColumnAt) -> Option<()> {
     (single && in_key_order(access) && next.0 == usize::from(column.column)).then_some(())
 }
 
+/// Whether MySQL reads the rows of the only table by an index that groups them. It does so whenever
+/// there is such an index, unless conditions choose another one.
+pub(super) fn an_index_groups(block: &Block) -> bool {
+    let [step] = block.joins.as_slice() else {
+        return false;
+    };
+    let TableSource::Table(def) = &block.tables[step.table].source else {
+        return false;
+    };
+    matches!(step.access.kind, AccessKind::Full)
+        && (0..def.indexes.len()).any(|index| {
+            let access = Access {
+                index,
+                ..step.access.clone()
+            };
+            group_order(block, def, &access, step.table)
+        })
+}
+
 fn group_order(block: &Block, def: &TableDef, access: &Access, t: usize) -> bool {
     let Some(group) = &block.group else {
         return false;

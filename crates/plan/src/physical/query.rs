@@ -426,7 +426,17 @@ impl Block {
     /// Whether MySQL stores the grouped rows of a block WITH ROLLUP, or its joined rows, in a
     /// temporary table.
     pub(crate) fn keeps_rows(&self) -> bool {
-        self.distinct || !self.order.is_empty() || !self.windows.is_empty() || self.joins.len() > 1
+        self.distinct || !self.order.is_empty() || self.keeps_rolled_up_rows_twice()
+    }
+
+    /// Whether MySQL stores the rows of a block WITH ROLLUP in a temporary table in which the
+    /// results are computed, for windows or because it stores the joined rows, too.
+    pub(crate) fn keeps_rolled_up_rows_twice(&self) -> bool {
+        let group = self.group.as_ref().filter(|group| group.rollup);
+        group.is_some_and(|group| {
+            !self.windows.is_empty()
+                || self.sorts_joined_rows(&group.keys.iter().collect::<Vec<_>>())
+        })
     }
 
     /// Whether MySQL reads the table of a step before it plans the query: at most one row has the
@@ -460,6 +470,11 @@ impl Block {
             None if self.distinct => return false,
             None => self.order.iter().map(|key| &key.expr).collect(),
         };
+        self.sorts_joined_rows(&keys)
+    }
+
+    /// Whether MySQL stores the joined rows to sort them by `keys`.
+    fn sorts_joined_rows(&self, keys: &[&Expr]) -> bool {
         if keys.is_empty() {
             return false;
         }
@@ -467,7 +482,11 @@ impl Block {
         let Some(first) = steps.next() else {
             return false;
         };
-        let hashed = |step: &JoinStep| matches!(step.access.kind, AccessKind::Hash { .. });
+        // MySQL looks the rows of most semijoins and antijoins up, where Nfold hashes them.
+        let hashed = |step: &JoinStep| {
+            let joins = matches!(step.kind, JoinType::Inner | JoinType::Left);
+            joins && matches!(step.access.kind, AccessKind::Hash { .. })
+        };
         let of_other = |e: &Expr| {
             let at = e.as_column().map(|at| usize::from(at.table));
             at.is_some_and(|table| table != first.table)
