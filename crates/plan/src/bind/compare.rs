@@ -335,7 +335,7 @@ impl BlockBinder<'_> {
             if class.is_number() && operand.ty.class().is_temporal()
                 || class == Class::String && texts && !(time && *kind == CmpKind::DateTime)
             {
-                self.check_constant(bound, operand, *kind);
+                self.check_constant(bound, operand, checked_kind(operand, *kind));
             }
         }
     }
@@ -705,6 +705,17 @@ pub(super) fn side(e: &Expr) -> Operand {
     }
 }
 
+/// The kind by which a constant bound of BETWEEN is checked: MySQL converts it to the type of a
+/// temporal column, even if it then compares numbers.
+fn checked_kind(operand: &Expr, kind: CmpKind) -> CmpKind {
+    match operand.ty.class() {
+        _ if kind != CmpKind::Double || side(operand) != Operand::Column => kind,
+        Class::Time => CmpKind::Time,
+        Class::Date | Class::DateTime => CmpKind::DateTime,
+        _ => kind,
+    }
+}
+
 /// The kind of a comparison of two expressions. A constant string beside a DECIMAL that is no
 /// constant is compared as a DECIMAL.
 fn beside_decimal(kind: CmpKind, [a, b]: [&Expr; 2]) -> CmpKind {
@@ -842,7 +853,7 @@ fn between_kinds(parts: &[Expr; 3], connection: CollationId) -> Result<[CmpKind;
     };
     let class = |i: usize| parts[i].ty.class();
     let among = |list: &[Class]| (0..3).all(|i| list.contains(&class(i)));
-    let column = operand(&parts[0]) == Operand::Column;
+    let column = side(&parts[0]) == Operand::Column;
     let text = [Class::String, Class::Null];
     let dates = [Class::String, Class::Null, Class::Date, Class::DateTime];
     if let Some(kind) = collate::of_texts(parts.iter().map(|p| &p.ty), connection, "between")? {
@@ -860,7 +871,12 @@ fn between_kinds(parts: &[Expr; 3], connection: CollationId) -> Result<[CmpKind;
             false => CmpKind::String(CollationId::UTF8MB4_BIN),
         }; 2]);
     }
-    if class(0).is_temporal() && numbers && !(column && constant(1) && constant(2)) {
+    let converted = |i: usize| constant(i) || class(i) == class(0);
+    if class(0).is_temporal() && numbers && !(column && converted(1) && converted(2)) {
+        return Ok([CmpKind::Double; 2]);
+    }
+    let temporal = class(1).is_temporal() || class(2).is_temporal();
+    if class(0).is_number() && temporal && side(&parts[0]) != Operand::Column {
         return Ok([CmpKind::Double; 2]);
     }
     if class(0).is_temporal() && column || among(&text) {

@@ -167,6 +167,15 @@ fn is_integers(e: &Expr) -> bool {
     matches!(e.kind, ExprKind::Column(_) | ExprKind::Outer { .. }) && e.ty.class() == Class::Int
 }
 
+/// AND of two truth values.
+fn both(a: Option<bool>, b: Option<bool>) -> Option<bool> {
+    match (a, b) {
+        (Some(false), _) | (_, Some(false)) => Some(false),
+        (Some(true), Some(true)) => Some(true),
+        _ => None,
+    }
+}
+
 /// Whether an order satisfies a comparison operator.
 pub fn holds(op: BinaryOp, o: Ordering) -> bool {
     match op {
@@ -287,10 +296,10 @@ pub(crate) fn eval<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<bool>, Sql
                 return Ok(None);
             }
             let (x, x_ty) = once_as_number(cx, x, x_ty, kinds);
-            if let Some(bounds) = number_bounds(cx, parts, kinds)? {
-                let inside =
-                    convert::to_f64(cx, &x, &x_ty).map(|x| bounds[0] <= x && x <= bounds[1]);
-                return Ok(inside.map(|b| b != *negated));
+            if let Some([low, high]) = number_bounds(cx, parts, kinds)? {
+                let x = convert::to_f64(cx, &x, &x_ty);
+                let inside = |a: Option<f64>, b: Option<f64>| Some(a? <= b?);
+                return Ok(both(inside(low, x), inside(x, high)).map(|b| b != *negated));
             }
             // A document converts once, and warns once.
             let x = match kinds {
@@ -323,12 +332,7 @@ pub(crate) fn eval<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<bool>, Sql
             };
             let low = bound(1)?.map(Ordering::is_ge);
             let high = bound(2)?.map(Ordering::is_le);
-            let both = match (low, high) {
-                (Some(false), _) | (_, Some(false)) => Some(false),
-                (Some(true), Some(true)) => Some(true),
-                _ => None,
-            };
-            Ok(both.map(|b| b != *negated))
+            Ok(both(low, high).map(|b| b != *negated))
         }
         ExprKind::In {
             expr,

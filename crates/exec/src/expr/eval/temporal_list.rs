@@ -196,72 +196,125 @@ pub(crate) fn row_member<'v>(
     }
 }
 
+/// The bounds of a BETWEEN as numbers. `None`: the bound is NULL.
+pub(crate) type NumberBounds = [Option<f64>; 2];
+
 /// Returns the numeric bounds of a BETWEEN over a temporal column, or `None` if the bounds are
-/// compared as temporal values.
-///
-/// MySQL compares two constant bounds as temporal values only if both are valid. If one is not,
-/// both are numbers: a string beside a TIME counts as its numeric prefix, and a valid date as its
-/// packed internal form, which is above all other numbers.
+/// compared by their kinds.
 pub(crate) fn number_bounds(
     cx: &EvalCx<'_>,
     parts: &[Expr; 3],
     kinds: &[CmpKind; 2],
-) -> Result<Option<[f64; 2]>, SqlError> {
+) -> Result<Option<NumberBounds>, SqlError> {
     let [left, low, high] = parts;
     let column = matches!(left.kind, ExprKind::Column(_) | ExprKind::Outer { .. });
-    let time = left.ty.class() == Class::Time;
-    let time_points = match time {
-        true => [CmpKind::Time; 2],
-        false => [CmpKind::DateTime; 2],
+    if !column || !left.ty.class().is_temporal() {
+        return Ok(None);
+    }
+    let by_numbers = match kinds {
+        [CmpKind::Double, CmpKind::Double] => true,
+        [CmpKind::Time, CmpKind::Time] => left.ty.class() == Class::Time,
+        [CmpKind::DateTime, CmpKind::DateTime] => left.ty.class() != Class::Time,
+        _ => false,
     };
-    let numbers = low.ty.class().is_number() || high.ty.class().is_number();
-    let texts = time || numbers && left.ty.class() == Class::DateTime;
-    let fits = |e: &Expr| {
-        let class = e.ty.class();
-        let other = texts && class == Class::String || time && class == Class::Time;
-        (class.is_number() || other) && is_exact_constant(e) && !is_marker(cx, e)
+    match by_numbers {
+        true => numbers_between(cx, &left.ty.col, [low, high]),
+        false => Ok(None),
+    }
+}
+
+/// Returns the bounds of a BETWEEN over a temporal column of type `column` as numbers, or `None` if
+/// both are compared as temporal values.
+///
+/// MySQL converts constant bounds to the column's type if a number is among them, or if the column
+/// is a TIME. Only if it converts both, it compares temporal values. Otherwise all are numbers: a
+/// converted TIME or DATE has its usual number, and a converted DATETIME its packed internal form,
+/// which is above all other numbers.
+pub(crate) fn numbers_between(
+    cx: &EvalCx<'_>,
+    column: &ColumnType,
+    bounds: [&Expr; 2],
+) -> Result<Option<NumberBounds>, SqlError> {
+    let time = Class::of(column) == Class::Time;
+    let numbers = bounds.iter().any(|e| e.ty.class().is_number());
+    let constants = bounds.map(is_exact_constant);
+    let fits = |e: &Expr| match e.ty.class() {
+        Class::Date | Class::DateTime => numbers && !(time && constants == [true; 2]),
+        Class::Time => time,
+        Class::String => numbers || time,
+        class => class.is_number() || class == Class::Null && numbers,
     };
-    if !column
-        || !left.ty.class().is_temporal()
-        || *kinds != time_points
-        || !fits(low)
-        || !fits(high)
+    let varies =
+        (bounds.iter().zip(constants)).any(|(e, constant)| !constant && e.ty.class().is_temporal());
+    if constants == [false; 2]
+        || !numbers && constants != [true; 2]
+        || varies
+        || !bounds.iter().all(|e| fits(e) && !is_marker(cx, e))
     {
         return Ok(None);
     }
-    let values = [
-        beside(cx, low, cx.val(low)?, left),
-        beside(cx, high, cx.val(high)?, left),
-    ];
-    let mut found = [None; 2];
-    for (i, e) in [low, high].into_iter().enumerate() {
-        let v = (&values[i], &e.ty);
-        if v.0.is_null() {
-            return Ok(None);
-        }
-        found[i] = match time {
-            true if matches!(v.0, Val::UInt(n) if i64::try_from(*n).is_err()) => None,
-            true => time_side(cx, v).and_then(|t| convert::to_f64(cx, &Val::Time(t), &left.ty)),
-            false => {
-                let d = match v.0 {
-                    Val::Bytes(_) => cx.silently(|cx| convert::to_datetime(cx, v.0, v.1)),
-                    _ => date_side(cx, v, &left.ty.col),
-                };
-                d.map(|d| d.packed() as f64)
-            }
+    let mut converted = [None; 2];
+    let mut values = [Val::Null, Val::Null];
+    for (i, e) in bounds.into_iter().enumerate() {
+        let v = cx.val(e)?;
+        values[i] = match constants[i] && !e.ty.class().is_temporal() {
+            true => as_column(cx, &e.ty, v, column, false),
+            false => v,
         };
+        if constants[i] {
+            let v = (&values[i], &e.ty);
+            converted[i] = cx.silently(|cx| column_number(cx, v, column));
+        }
     }
-    let texts = [low, high].map(|e| e.ty.class() == Class::String);
-    let none = found.iter().all(Option::is_none) && texts == [true; 2];
-    if none || found.iter().all(Option::is_some) {
+    let [low, high] = bounds.map(|e| e.ty.class() == Class::String);
+    let none = converted.iter().all(Option::is_none) && low && high;
+    if none || converted.iter().all(Option::is_some) || !numbers && values.iter().any(Val::is_null)
+    {
         return Ok(None);
     }
-    let mut bounds = [0.0; 2];
-    for (i, e) in [low, high].into_iter().enumerate() {
-        let own = || convert::to_f64(cx, &values[i], &e.ty);
-        bounds[i] = found[i].or_else(own).unwrap_or_default();
+    let any = converted.iter().any(Option::is_some);
+    let mut found = [None; 2];
+    for (i, e) in bounds.into_iter().enumerate() {
+        let own = || match &values[i] {
+            text @ Val::Bytes(_) if any => convert::to_integer(cx, text, &e.ty).map(|n| n as f64),
+            v => convert::to_f64(cx, v, &e.ty),
+        };
+        found[i] = converted[i].or_else(own);
     }
-    Ok(Some(bounds))
+    Ok(Some(found))
+}
+
+/// The years of TIMESTAMP values.
+const TIMESTAMP_YEARS: std::ops::RangeInclusive<u32> = 1970..=2038;
+
+/// The number of a constant that MySQL converts to a temporal column of type `column`. `None`: the
+/// constant is no value of this type.
+fn column_number(cx: &EvalCx<'_>, v: (&Val<'_>, &ExprType), column: &ColumnType) -> Option<f64> {
+    match (v.0, Class::of(column)) {
+        (Val::Null, _) => return None,
+        (Val::UInt(n), Class::Time) if i64::try_from(*n).is_err() => return None,
+        (_, Class::Time) => {
+            let ty = ExprType::new(column.clone(), true);
+            return time_side(cx, v).and_then(|t| convert::to_f64(cx, &Val::Time(t), &ty));
+        }
+        _ => {}
+    }
+    let flags = convert::TemporalTarget::by_mode(cx, false).flags;
+    let d = match v.0 {
+        Val::Bytes(text) if !parse::parse_datetime(text, flags).is_ok_and(|d| !d.truncated) => None,
+        Val::Bytes(_) => convert::to_datetime(cx, v.0, v.1),
+        _ => date_side(cx, v, column),
+    }?;
+    let years = TIMESTAMP_YEARS.contains(&d.date().year()) || d.date() == Date::ZERO;
+    if matches!(column.kind, TypeKind::Timestamp(_)) && !years {
+        return None;
+    }
+    let same = matches!(column.kind, TypeKind::DateTime(_)) && v.1.class() == Class::DateTime;
+    Some(match column.kind {
+        TypeKind::Date => d.date().to_number() as f64,
+        _ if same => d.to_number() as f64,
+        _ => d.packed() as f64,
+    })
 }
 
 /// Converts a string that is not constant to a date without time, for a comparison with a DATE that

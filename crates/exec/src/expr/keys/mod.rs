@@ -23,6 +23,7 @@ use std::cell::LazyCell;
 use super::eval::array_elements;
 use super::eval::compare::is_exact_constant;
 use super::eval::prepared::{ListForm, PreparedList};
+use super::eval::temporal_list::numbers_between;
 use super::eval::{EvalCx, Val, compare, convert};
 use super::func::search as full_text_search;
 pub(crate) use suffix::Suffixes;
@@ -650,6 +651,15 @@ impl BoundAccess {
         let ty = &layout.parts()[part].ty;
         let mut lo = End::Open;
         let mut hi = End::Open;
+        if range.between
+            && ty.is_temporal()
+            && let (Some((low, _)), Some((high, _))) = (&range.lo, &range.hi)
+            && numbers_between(cx, ty, [low, high])?.is_some()
+        {
+            self.exact = false;
+            let all = PartBounds::new(layout, part, &lo, &hi, &mut self.scratch.key);
+            return all.map(Some);
+        }
         // BETWEEN takes a string that is no date as zero; other comparisons refuse it.
         let refuses = !range.between;
         // `BETWEEN a AND a` is `= a`.
@@ -702,7 +712,8 @@ impl BoundAccess {
     ) -> Result<KeyValue, SqlError> {
         let v = cx.val(e)?;
         if !ty.is_temporal() {
-            return Ok(key_value(cx, &v, &e.ty, ty, is_constant_text(e, &v)));
+            let constant = is_constant_text(e, &v);
+            return Ok(key_value(cx, &v, &e.ty, ty, constant));
         }
         Ok(match time_point(cx, (e, v), ty, refuses, round)? {
             Some(v) => key_value(cx, &v, &e.ty, ty, is_constant_text(e, &v)),
