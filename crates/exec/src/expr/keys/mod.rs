@@ -713,6 +713,14 @@ impl BoundAccess {
         let v = cx.val(e)?;
         if !ty.is_temporal() {
             let constant = is_constant_text(e, &v);
+            // As in MySQL, each row warns again about the rest of the text behind the number.
+            if let Val::Bytes(text) = &v
+                && constant
+                && Class::of(ty).is_number()
+                && number::parse_double(text).truncated
+            {
+                self.exact = false;
+            }
             return Ok(key_value(cx, &v, &e.ty, ty, constant));
         }
         Ok(match time_point(cx, (e, v), ty, refuses, round)? {
