@@ -430,13 +430,15 @@ impl Block {
     }
 
     /// Whether MySQL stores the rows of a block WITH ROLLUP in a temporary table in which the
-    /// results are computed, for windows or because it stores the joined rows, too.
+    /// results are computed: for windows, or because it stores the joined rows, too. It always does
+    /// so with an outer join.
     pub(crate) fn keeps_rolled_up_rows_twice(&self) -> bool {
-        let group = self.group.as_ref().filter(|group| group.rollup);
-        group.is_some_and(|group| {
-            !self.windows.is_empty()
-                || self.sorts_joined_rows(&group.keys.iter().collect::<Vec<_>>())
-        })
+        let Some(group) = self.group.as_ref().filter(|group| group.rollup) else {
+            return false;
+        };
+        let outer = |step: &JoinStep| step.kind == JoinType::Left;
+        let keys: Vec<&Expr> = group.keys.iter().collect();
+        !self.windows.is_empty() || self.joins.iter().any(outer) || self.sorts_joined_rows(&keys)
     }
 
     /// Whether MySQL reads the table of a step before it plans the query: at most one row has the
