@@ -237,6 +237,9 @@ pub(crate) fn numbers_between(
 ) -> Result<Option<NumberBounds>, SqlError> {
     let time = Class::of(column) == Class::Time;
     let numbers = bounds.iter().any(|e| e.ty.class().is_number());
+    if !numbers && !time {
+        return Ok(None);
+    }
     let constants = bounds.map(is_exact_constant);
     let fits = |e: &Expr| match e.ty.class() {
         Class::Date | Class::DateTime => numbers && !(time && constants == [true; 2]),
