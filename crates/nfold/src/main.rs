@@ -30,9 +30,9 @@ enum Command {
     /// Serve a data directory
     Serve(serve::Args),
     /// Copy a running MySQL or MariaDB, follow it, and serve the copy
-    Follow(follow::Args),
+    Follow(Box<follow::Args>),
     /// Compare a server with its replica while both run
-    Verify(nfold_follow::VerifyArgs),
+    Verify(Box<nfold_follow::VerifyArgs>),
     /// Find the pattern that carries a load, replay it, measure how it scales, name what stops it
     Lab(nfold_lab::Args),
 }
