@@ -155,11 +155,9 @@ impl AutoIncrement {
             return Ok(None);
         }
         let (ty, series) = (&column.ty, series(rt));
-        let next = self.next(rt, table, series)?;
-        let (mut v, max) = (
-            next.value,
-            ty.int_range().map_or(u64::MAX, |(_, max)| max as u64),
-        );
+        let max = ty.int_range().map_or(u64::MAX, |(_, max)| max as u64);
+        let next = self.next(rt, table, (series, max))?;
+        let mut v = next.value;
         if v > max && next.begins.is_some() && v < u64::MAX {
             let stored = ValueRef::UInt(v);
             values.store_ref(rt, column, stored, CollationId::BINARY, row)?;
@@ -243,12 +241,12 @@ impl AutoIncrement {
     }
 
     /// The next automatic value: one that is reserved, or the value of `SET insert_id`, or the
-    /// first one of a new reservation.
+    /// first one of a new reservation. `max`: the greatest value of the column's type.
     fn next(
         &mut self,
         rt: &Runtime<'_>,
         table: &Arc<Table>,
-        series: ValueSeries,
+        (series, max): (ValueSeries, u64),
     ) -> Result<NextValue, SqlError> {
         /// The binary logarithm of the largest reservation for an unknown number of rows.
         const MAX_BITS: u32 = 16;
@@ -268,6 +266,11 @@ impl AutoIncrement {
                 value,
                 begins: Some(count),
             });
+        }
+        // The counter stays at the greatest value of the type, which an earlier reservation of the
+        // statement may have used. As in MySQL a later one continues behind it.
+        if reserved.reservations > 0 && reserved.next > max {
+            return Err(read_failed());
         }
         if reserved.rows == 0 {
             reserved.rows = 1 << reserved.reservations.min(MAX_BITS);
