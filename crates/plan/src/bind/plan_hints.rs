@@ -119,7 +119,7 @@ impl BlockBinder<'_> {
 /// Whether no order of `count` slots keeps all of `orders`.
 fn is_circular<'a>(orders: impl Iterator<Item = &'a (u64, u64)> + Clone, count: usize) -> bool {
     let mut left = (0..count.min(64)).fold(0u64, |all, slot| all | 1 << slot);
-    // Takes away the slots that nothing has to be read before.
+    // Removes the slots that no remaining slot must precede, until there is none left.
     while left != 0 {
         let waiting = orders.clone().filter(|(first, _)| first & left != 0);
         let free = left & !waiting.fold(0, |all, (_, second)| all | second);

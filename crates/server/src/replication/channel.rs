@@ -201,8 +201,8 @@ fn stream(
     }
 }
 
-/// How often the transaction behind a place was tried again: a lock that it needs was held, or it
-/// met another session in a deadlock. The source sends it again.
+/// Counts how often a transaction was tried again after a lock wait timeout or a deadlock. The
+/// source sends it again each time. `file` and `position` are where the transaction begins.
 #[derive(Default)]
 struct Retries {
     file: String,

@@ -59,11 +59,11 @@ impl Filter {
 
     /// Whether changes may be left out.
     pub fn is_active(&self) -> bool {
-        let names_only = Filters {
-            rewrite_db: self.rules.rewrite_db.clone(),
-            ..Filters::default()
-        };
-        !self.databases.is_empty() || self.rules != names_only
+        let Filters {
+            do_db, ignore_db, ..
+        } = &self.rules;
+        let by_database = [&self.databases, do_db, ignore_db];
+        self.has_table_rules() || by_database.iter().any(|list| !list.is_empty())
     }
 
     /// REPLICATE_REWRITE_DB: makes a current database of the source, or that of a row event, the
@@ -77,10 +77,14 @@ impl Filter {
 
     /// Whether the changes of a table's rows are applied.
     pub fn follows_rows(&self, database: &str, table: &str) -> bool {
-        self.follows(database) && self.allows_database(database) && {
-            let allowed = self.rule_of_tables([(database, table)]);
-            allowed.unwrap_or_else(|| !self.has_do_tables())
+        if !self.follows(database) || !self.allows_database(database) {
+            return false;
         }
+        if !self.has_table_rules() {
+            return true;
+        }
+        let rule = self.rule_of_tables([(database, table)]);
+        rule.unwrap_or_else(|| !self.has_do_tables())
     }
 
     /// Whether changes of this database are applied, by NFOLD_DATABASES.
@@ -109,7 +113,8 @@ impl Filter {
         self.has_do_tables() || !ignore_table.is_empty() || !wild_ignore_table.is_empty()
     }
 
-    /// What the first rule says that is about one of the tables.
+    /// The decision of the first rule that names one of the tables or has a pattern for it; `None`
+    /// without such a rule. True: the change is applied.
     fn rule_of_tables<'a>(
         &self,
         tables: impl IntoIterator<Item = (&'a str, &'a str)>,
@@ -126,7 +131,8 @@ impl Filter {
         })
     }
 
-    /// What the first kind of patterns says that `name` is like.
+    /// True if `name` matches a pattern of REPLICATE_WILD_DO_TABLE, otherwise false if it matches
+    /// one of REPLICATE_WILD_IGNORE_TABLE. `None` without a match.
     fn pattern_of(&self, name: &str) -> Option<bool> {
         let like = |patterns: &[String]| {
             patterns.iter().any(|pattern| {
