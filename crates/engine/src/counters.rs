@@ -13,6 +13,7 @@
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
+use nfold_catalog::TableDef;
 use nfold_store::{PageId, Store, USER_AREA};
 
 use crate::error::{EngineError, Stop, lift};
@@ -97,8 +98,10 @@ pub struct ReservedValues {
 }
 
 /// A table's AUTO_INCREMENT counter.
-#[derive(Default)]
 pub(crate) struct ValueCounter {
+    /// The greatest value of the column's type. As in InnoDB, values that rows use raise the
+    /// counter up to it, and not beyond.
+    max: u64,
     /// The least number that the next automatic value may have; 0: not known yet.
     next: AtomicU64,
     /// The series of the last reservation, increment and offset as 16 bits each; 0: there was none.
@@ -106,6 +109,16 @@ pub(crate) struct ValueCounter {
 }
 
 impl ValueCounter {
+    pub fn new(def: &TableDef) -> ValueCounter {
+        let column = def.columns.iter().find(|c| c.auto_increment);
+        let range = column.and_then(|c| c.ty.int_range());
+        ValueCounter {
+            max: range.map_or(u64::MAX, |(_, max)| max as u64),
+            next: AtomicU64::new(0),
+            series: AtomicU32::new(0),
+        }
+    }
+
     /// Continues from the counter of an older version of the table.
     pub fn continue_from(&self, old: &ValueCounter) {
         self.next.store(old.next.load(Relaxed), Relaxed);
@@ -152,14 +165,6 @@ impl Table {
             Counter::AutoIncrement => &self.auto_increment.next,
             Counter::RowId => &self.row_id,
         }
-    }
-
-    /// The greatest value of the AUTO_INCREMENT column's type. As in InnoDB, values that rows use
-    /// raise the counter up to it, and not beyond.
-    fn auto_increment_max(&self) -> u64 {
-        let column = self.def().columns.iter().find(|c| c.auto_increment);
-        let range = column.and_then(|c| c.ty.int_range());
-        range.map_or(u64::MAX, |(_, max)| max as u64)
     }
 
     fn header_page(&self) -> PageId {
@@ -220,7 +225,7 @@ impl Table {
     fn cover(&self, store: &Store, which: Counter, end: u64) -> Result<(), Stop> {
         if end > self.bound(which) {
             let max = match which {
-                Counter::AutoIncrement => self.auto_increment_max(),
+                Counter::AutoIncrement => self.auto_increment.max,
                 Counter::RowId => u64::MAX,
             };
             let ahead = BLOCK.min(max / PART_OF_TYPE);
@@ -240,7 +245,7 @@ impl Table {
     ) -> Result<ReservedValues, Stop> {
         let store = self.store();
         self.load_counters(store)?;
-        let (count, max) = (count.max(1), self.auto_increment_max());
+        let (count, max) = (count.max(1), self.auto_increment.max);
         let counter = &self.auto_increment.next;
         let mut before = counter.load(Relaxed);
         loop {
@@ -282,7 +287,7 @@ impl Table {
 
     /// A row came with `value` of its own: later automatic values are above it.
     pub fn auto_increment_observe(&self, value: u64) -> Result<(), Stop> {
-        let max = self.auto_increment_max();
+        let max = self.auto_increment.max;
         if value > max {
             return Ok(());
         }

@@ -147,13 +147,14 @@ impl Table {
         let indexes = (0..def.indexes.len())
             .map(|i| Index::new(&def, i, &primary))
             .collect();
+        let auto_increment = CachePadded::new(ValueCounter::new(&def));
         Table {
             io: TableIo::new(def.indexes.len()),
             def,
             store,
             layout,
             indexes,
-            auto_increment: CachePadded::default(),
+            auto_increment,
             row_id: CachePadded::default(),
             reserved: CachePadded::default(),
             rows_changed: CachePadded::default(),
