@@ -10,6 +10,19 @@ NOISE = 1.10
 NFOLD, FLOOR = "Nfold", "floor"
 
 
+def least(row, again):
+    """The row with each cell's least time and greatest throughput of two measurements."""
+    def better(a, b):
+        if "failed" in a or "failed" in b:
+            return b if "failed" in a else a
+        cell = min(a, b, key=lambda c: c["unit_us"])
+        return cell | ({"per_s": max(a["per_s"], b["per_s"])} if "per_s" in cell else {})
+
+    servers = {name: [better(a, b) for a, b in zip(cells, again["servers"][name])]
+               for name, cells in row["servers"].items()}
+    return row | {"servers": servers}
+
+
 def is_complete(cells):
     return bool(cells) and not any("failed" in c for c in cells)
 
