@@ -347,7 +347,7 @@ fn append_page(store: &Store, id: PageId, owner: TrxId, out: &mut Vec<u8>) -> Re
     let mark = out.len();
     let (_, behind, ()) = read_page(store, id, owner, |page, used| {
         out.truncate(mark);
-        page.append(DATA, used, out);
+        page.append_long(DATA, used, out);
     })?;
     Ok(behind)
 }

@@ -252,7 +252,7 @@ impl ValueBytes for ChainPages<'_> {
             let Some(page) = self.page(at / ROOM) else {
                 return false;
             };
-            page.append(DATA + offset, here, out);
+            page.append_long(DATA + offset, here, out);
             at += here;
         }
         true

@@ -221,6 +221,26 @@ pub fn append_out(words: &[AtomicU64], off: usize, len: usize, out: &mut Vec<u8>
     unsafe { out.set_len(out.len() + len) };
 }
 
+/// Bytes from which on [`append_long`] has a copy of its own.
+const LONG: usize = 4096;
+
+/// As [`append_out`], but faster for several KiB.
+pub fn append_long(words: &[AtomicU64], off: usize, len: usize, out: &mut Vec<u8>) {
+    let total = words.len() * 8;
+    let is_inside = off <= total && len <= total - off;
+    if !is_inside || len < LONG || !wide::copies_long_fast() {
+        return append_out(words, off, len, out);
+    }
+    point();
+    out.reserve(len);
+    let to = out.spare_capacity_mut().as_mut_ptr().cast();
+    // SAFETY: `[off, off + len)` is inside the slice (wide::W1), and `len` bytes were reserved.
+    unsafe {
+        wide::copy_long(words.as_ptr().cast::<u8>().add(off), to, len);
+        out.set_len(out.len() + len);
+    }
+}
+
 /// As [`append_out`], but without a loop if `len` is at most `16 * N`.
 #[inline(always)]
 pub fn append_short<const N: usize>(

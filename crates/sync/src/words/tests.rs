@@ -184,3 +184,41 @@ fn out_of_range_offsets_read_zero() {
     assert_eq!(compare(&w, usize::MAX, 5, b""), Ordering::Equal);
     prefetch(&w, usize::MAX);
 }
+
+#[test]
+fn long_copies_take_what_the_page_has() {
+    let model: Vec<u8> = (0..16384u32).map(|n| (n * 7 + n / 256) as u8).collect();
+    let w = page(&model);
+    for off in [
+        0,
+        3,
+        56,
+        8192,
+        16384 - LONG,
+        16383,
+        16384,
+        16385,
+        usize::MAX,
+    ] {
+        for len in [
+            0,
+            1,
+            LONG - 1,
+            LONG,
+            LONG + 5,
+            16384 - 56,
+            16384,
+            16385,
+            usize::MAX,
+        ] {
+            let end = off.saturating_add(len).min(model.len());
+            let mut appended = vec![1u8];
+            append_long(&w, off, len, &mut appended);
+            assert_eq!(appended[0], 1);
+            assert!(
+                &appended[1..] == model.get(off..end).unwrap_or(&[]),
+                "{len} from {off}"
+            );
+        }
+    }
+}

@@ -143,6 +143,26 @@ mod here {
             _mm_storeu_si128(to.add(48).cast(), d);
         }
     }
+
+    /// Whether [`copy_long`] is fast: the processor copies strings by whole lines.
+    #[inline]
+    pub fn copies_long_fast() -> bool {
+        is_x86_feature_detected!("ermsb")
+    }
+
+    /// Copies `len` bytes by one instruction. It takes a while to start, and then reads memory that
+    /// no cache holds faster than a loop of loads.
+    ///
+    /// # Safety
+    /// As for [`copy_16`], for `len` bytes.
+    #[inline]
+    pub unsafe fn copy_long(from: *const u8, to: *mut u8, len: usize) {
+        // SAFETY: the caller's guarantee; the direction flag is clear, as the ABI says.
+        unsafe {
+            asm!("rep movsb", inout("rsi") from => _, inout("rdi") to => _, inout("rcx") len => _,
+                options(nostack, preserves_flags));
+        }
+    }
 }
 
 #[cfg(not(all(target_arch = "x86_64", not(any(loom, shuttle, miri)))))]
@@ -172,9 +192,15 @@ mod here {
     pub unsafe fn equal_64(_: *const u8, _: &[u8; 64]) -> bool {
         unreachable!("this machine has no wide loads")
     }
+    pub fn copies_long_fast() -> bool {
+        false
+    }
+    pub unsafe fn copy_long(_: *const u8, _: *mut u8, _: usize) {
+        unreachable!("this machine has no wide loads")
+    }
 }
 
-pub(super) use here::{IS_HERE, equal_64, load_2, load_4, load_8};
+pub(super) use here::{IS_HERE, copies_long_fast, copy_long, equal_64, load_2, load_4, load_8};
 
 /// Loads `N` bytes: 1, 2, 4, 8, or a multiple of 16.
 ///
