@@ -18,7 +18,7 @@ import sys
 import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, "cliffs"))
+sys.path[:0] = [os.path.join(HERE, "cliffs"), os.path.join(HERE, "queries")]
 import servers  # noqa: E402
 
 queries = runpy.run_path(os.path.join(HERE, "queries", "run"))

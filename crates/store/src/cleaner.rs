@@ -52,8 +52,8 @@ const ROUND: Duration = Duration::from_millis(1000 / ROUNDS_A_SECOND as u64);
 const ROUNDS_A_SECOND: usize = 10;
 /// The pages written between two checkpoints when log space is short.
 const SLICE: usize = 8 * BATCH;
-/// The number of threads that write a batch in place and sync its files, when background threads
-/// run.
+/// The number of threads that sync a batch's files, and write it in place where no system call
+/// writes many pages, when background threads run.
 const WRITERS: usize = 4;
 /// The longest interval between checkpoints while there is new log.
 const CHECKPOINT_EVERY: Duration = Duration::from_secs(5);
@@ -317,7 +317,7 @@ impl Core {
             // that keeps changing is copied under its latch.
             let copied = turn < 3;
             if copied {
-                words::copy_out(bytes, 0, image);
+                words::copy_page(bytes, image);
                 if !word.validate(seen) {
                     continue;
                 }
@@ -326,7 +326,7 @@ impl Core {
                 continue;
             }
             if !copied {
-                words::copy_out(bytes, 0, image);
+                words::copy_page(bytes, image);
             }
             let rec = self.pool.frames.take_dirty(frame);
             self.pool.frames.set_writing(frame, rec != 0);
@@ -354,29 +354,7 @@ impl Core {
                 ));
             }
         }
-        let mut runs = Vec::new();
-        let mut from = 0;
-        for to in 1..=batch.len() {
-            // Pages that are adjacent in the file are adjacent in the buffer, so one call writes
-            // them.
-            if to == batch.len() || !batch[to].follows(&batch[to - 1]) {
-                runs.push(from..to);
-                from = to;
-            }
-        }
-        let images = &cleaner.buf[HEADER..];
-        self.in_parallel(&runs, |run| {
-            let Item { space, id, .. } = &batch[run.start];
-            let Ok(file) = space.file() else {
-                return Ok(()); // The space was dropped meanwhile.
-            };
-            let images = &images[run.start * PAGE_SIZE..run.end * PAGE_SIZE];
-            let end = id.page + run.len() as u32;
-            file.write_at(u64::from(id.page) * PAGE_SIZE as u64, images)
-                .map_err(|e| space.error(&e, "write"))?;
-            space.file_pages.fetch_max(end, Ordering::AcqRel);
-            Ok(())
-        })?;
+        self.write_in_place(batch, &cleaner.buf[HEADER..])?;
         let mut spaces: Vec<&Item> = batch.iter().collect();
         spaces.dedup_by_key(|item| item.id.space);
         let synced = self.in_parallel(&spaces, |Item { space, .. }| match space.file() {
@@ -389,6 +367,40 @@ impl Core {
             ));
         }
         Ok(())
+    }
+
+    /// Writes the images of a batch, which lie in `images` one after the other, to their pages.
+    fn write_in_place(&self, batch: &[Item], images: &[u8]) -> Result<(), StoreError> {
+        let bytes =
+            |run: &[Item], from: usize| &images[from * PAGE_SIZE..][..run.len() * PAGE_SIZE];
+        let mut from = 0;
+        let mut result = Ok(());
+        for pages in batch.chunk_by(|a, b| a.id.space == b.id.space) {
+            let space = &pages[0].space;
+            // Pages that are adjacent in the file are adjacent in the buffer, so one write suffices.
+            let mut writes = Vec::new();
+            for run in pages.chunk_by(|a, b| b.follows(a)) {
+                let offset = u64::from(run[0].id.page) * PAGE_SIZE as u64;
+                writes.push((offset, bytes(run, from)));
+                from += run.len();
+            }
+            let Ok(file) = space.file() else {
+                continue; // The space was dropped meanwhile.
+            };
+            let error = |e| space.error(&e, "write");
+            let written = match file.write_many(&writes) {
+                Some(written) => written.map_err(error),
+                None => self.in_parallel(&writes, |(offset, bytes)| {
+                    file.write_at(*offset, bytes).map_err(error)
+                }),
+            };
+            if let (Ok(()), Some(last)) = (&written, pages.last()) {
+                let end = last.id.page + 1;
+                space.file_pages.fetch_max(end, Ordering::AcqRel);
+            }
+            result = result.and(written);
+        }
+        result
     }
 
     /// Calls `f` for all of `work`, on several threads if there is enough work. Inline mode keeps

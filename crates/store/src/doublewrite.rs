@@ -18,13 +18,12 @@
 //! there is nothing to repair.
 
 use crate::buf::AlignedBuf;
-use crate::disk::{Disk, DiskFile, OpenMode};
+use crate::disk::{DOUBLEWRITE as NAME, Disk, DiskFile, OpenMode};
 use crate::error::StoreError;
 use crate::page::{Lsn, PAGE_SIZE, PageId, SpaceId, check_image, image_lsn};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-const NAME: &str = "nfold.doublewrite";
 const MAGIC: &[u8; 8] = b"NFOLDDBW";
 const IDS: usize = 64;
 /// The size of the header: the offset of the first image.

@@ -221,7 +221,7 @@ pub fn append_out(words: &[AtomicU64], off: usize, len: usize, out: &mut Vec<u8>
     unsafe { out.set_len(out.len() + len) };
 }
 
-/// Bytes from which on [`append_long`] has a copy of its own.
+/// Bytes from which on [`append_long`] and [`copy_page`] have a copy of their own.
 const LONG: usize = 4096;
 
 /// As [`append_out`], but faster for several KiB.
@@ -239,6 +239,16 @@ pub fn append_long(words: &[AtomicU64], off: usize, len: usize, out: &mut Vec<u8
         wide::copy_long(words.as_ptr().cast::<u8>().add(off), to, len);
         out.set_len(out.len() + len);
     }
+}
+
+/// As [`copy_out`] from the start of the page, but faster for several KiB.
+pub fn copy_page(words: &[AtomicU64], out: &mut [u8]) {
+    if out.len() > words.len() * 8 || out.len() < LONG || !wide::copies_long_fast() {
+        return copy_out(words, 0, out);
+    }
+    point();
+    // SAFETY: the bytes are inside the slice (wide::W1), and `out` has as many.
+    unsafe { wide::copy_long(words.as_ptr().cast(), out.as_mut_ptr(), out.len()) };
 }
 
 /// As [`append_out`], but without a loop if `len` is at most `16 * N`.

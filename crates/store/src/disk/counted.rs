@@ -164,6 +164,16 @@ impl DiskFile for CountedFile {
         Ok(())
     }
 
+    fn write_many(&self, writes: &[(u64, &[u8])]) -> Option<io::Result<()>> {
+        let done = self.file.write_many(writes)?;
+        if done.is_ok() {
+            for (_, bytes) in writes {
+                self.written(bytes.len());
+            }
+        }
+        Some(done)
+    }
+
     fn sync_data(&self) -> io::Result<()> {
         self.file.sync_data().map(|done| self.other(done))
     }

@@ -20,6 +20,8 @@ pub use sim::{FaultOn, SimDisk, SimRng};
 
 /// The prefix of the log files' names.
 pub(crate) const LOG_PREFIX: &str = "redo.";
+/// The name of the doublewrite file.
+pub(crate) const DOUBLEWRITE: &str = "nfold.doublewrite";
 
 /// How [`Disk::open`] treats a missing or existing file.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -56,6 +58,13 @@ pub trait DiskFile: Send + Sync {
     /// if there is one, so that the call does not wait for the disk.
     fn write_cached_at(&self, off: u64, buf: &[u8]) -> io::Result<()> {
         self.write_at(off, buf)
+    }
+    /// Writes all of each of `writes`, an offset and the bytes, in any order. If one fails, the
+    /// others are tried as well. `None`: nothing was written, because this file has no way that
+    /// would be faster than [`write_at`](Self::write_at) for each.
+    fn write_many(&self, writes: &[(u64, &[u8])]) -> Option<io::Result<()>> {
+        let _ = writes;
+        None
     }
     /// Makes all completed writes of this file durable, including its length.
     fn sync_data(&self) -> io::Result<()>;
