@@ -354,7 +354,7 @@ impl Core {
                 ));
             }
         }
-        self.write_in_place(batch, &cleaner.buf[HEADER..])?;
+        self.write_pages(batch, &cleaner.buf[HEADER..])?;
         let mut spaces: Vec<&Item> = batch.iter().collect();
         spaces.dedup_by_key(|item| item.id.space);
         let synced = self.in_parallel(&spaces, |Item { space, .. }| match space.file() {
@@ -370,14 +370,14 @@ impl Core {
     }
 
     /// Writes the images of a batch, which lie in `images` one after the other, to their pages.
-    fn write_in_place(&self, batch: &[Item], images: &[u8]) -> Result<(), StoreError> {
+    fn write_pages(&self, batch: &[Item], images: &[u8]) -> Result<(), StoreError> {
         let bytes =
             |run: &[Item], from: usize| &images[from * PAGE_SIZE..][..run.len() * PAGE_SIZE];
         let mut from = 0;
         let mut result = Ok(());
         for pages in batch.chunk_by(|a, b| a.id.space == b.id.space) {
             let space = &pages[0].space;
-            // Pages that are adjacent in the file are adjacent in the buffer, so one write suffices.
+            // Pages that are adjacent in the file are adjacent in the buffer: one write suffices.
             let mut writes = Vec::new();
             for run in pages.chunk_by(|a, b| b.follows(a)) {
                 let offset = u64::from(run[0].id.page) * PAGE_SIZE as u64;

@@ -6,7 +6,7 @@
 //! writes without a later sync go through the page cache. The operating system writes these pages
 //! out before a direct write to the same place.
 //!
-//! Many pages of a `.nfd` file are written by one system call, with io_uring: beside direct I/O, the
+//! Many pages of a `.nfd` file are written by one system call, with io_uring: with direct I/O the
 //! system calls and the waits for the disk cost most. Through the page cache io_uring would only
 //! add threads of the kernel.
 //!
@@ -267,8 +267,8 @@ impl RealFile {
         }
     }
 
-    /// Finishes a write whose first attempt by the ring had this result: the number of bytes, or the
-    /// negative errno.
+    /// Finishes a write whose first attempt by the ring had this result: the number of bytes, or
+    /// the negative errno.
     fn finish(&self, (off, bytes): &(u64, &[u8]), result: i32) -> io::Result<()> {
         let written = match result {
             0.. => result as usize,
