@@ -1,13 +1,13 @@
-//! Batches socket sends or receives, or writes of a file, into one system call with io_uring. Each
-//! server worker, each thread that writes pages, and each thread of the lab's client owns one ring.
+//! Batches socket sends or receives into one system call with io_uring. Each server worker, and
+//! each thread of the lab's client, owns one ring.
 //!
 //! # Picture
 //! ```text
 //! run ─▶ entries (shared with the kernel) ─ io_uring_enter ─▶ each done at once ─▶ completions (shared) ─▶ results
 //! ```
-//! Operations on sockets are non-blocking, so none waits inside the kernel. One that would block
-//! returns -EAGAIN, and epoll reports when it can proceed. [`Ring::run`] waits for writes of files.
-//! So no operation outlives a call of it.
+//! Every operation is non-blocking, so none waits inside the kernel. An operation that would block
+//! returns -EAGAIN, and epoll reports when it can proceed. So no operation outlives a call of
+//! [`Ring::run`].
 //!
 //! # Invariants
 //! - R1: the kernel has finished with every buffer when [`Ring::run`] returns. If that cannot be
@@ -31,12 +31,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// The largest number of operations of one call.
 pub const MOST: usize = 64;
 
-/// An operation on a descriptor: a socket with the bytes to send or the buffer to fill, or a file
-/// with the bytes to write and their offset in it.
+/// A socket operation: the descriptor, and the bytes to send or the buffer to fill.
 pub enum Op<'a> {
     Send(RawFd, &'a [u8]),
     Receive(RawFd, &'a mut [u8]),
-    Write(RawFd, &'a [u8], u64),
 }
 
 /// `struct io_sqring_offsets` and `struct io_cqring_offsets` of linux/io_uring.h: byte offsets from
@@ -74,7 +72,7 @@ struct Params {
     cq: Offsets,
 }
 
-/// `struct io_uring_sqe`, with the fields that the operations use.
+/// `struct io_uring_sqe`, with the fields that sends and receives use.
 #[repr(C)]
 #[derive(Default)]
 struct Entry {
@@ -85,7 +83,7 @@ struct Entry {
     offset: u64,
     address: u64,
     length: u32,
-    operation_flags: u32,
+    message_flags: u32,
     user_data: u64,
     rest: [u64; 3],
 }
@@ -99,8 +97,6 @@ struct Completion {
     flags: u32,
 }
 
-/// Linux 5.6, as the two behind it.
-const OP_WRITE: u8 = 23;
 const OP_SEND: u8 = 26;
 const OP_RECEIVE: u8 = 27;
 const ENTER_GETEVENTS: u32 = 1;
@@ -320,35 +316,23 @@ impl Ring {
 
 impl Entry {
     fn of(op: Op<'_>, user_data: u64) -> Entry {
-        let (opcode, fd, address, length, offset, flags) = match op {
+        let (opcode, fd, address, length, flags) = match op {
             Op::Send(fd, bytes) => (
                 OP_SEND,
                 fd,
                 bytes.as_ptr() as u64,
                 bytes.len(),
-                0,
-                libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT,
+                libc::MSG_NOSIGNAL,
             ),
-            Op::Receive(fd, bytes) => (
-                OP_RECEIVE,
-                fd,
-                bytes.as_mut_ptr() as u64,
-                bytes.len(),
-                0,
-                libc::MSG_DONTWAIT,
-            ),
-            Op::Write(fd, bytes, offset) => {
-                (OP_WRITE, fd, bytes.as_ptr() as u64, bytes.len(), offset, 0)
-            }
+            Op::Receive(fd, bytes) => (OP_RECEIVE, fd, bytes.as_mut_ptr() as u64, bytes.len(), 0),
         };
         Entry {
             opcode,
             fd,
-            offset,
             address,
-            // A longer operation transfers only a part, as a short send, receive or write.
+            // A longer operation transfers only a part, as a short send or receive.
             length: length.min(1 << 30) as u32,
-            operation_flags: flags as u32,
+            message_flags: (flags | libc::MSG_DONTWAIT) as u32,
             user_data,
             ..Entry::default()
         }
@@ -444,23 +428,5 @@ mod tests {
             &mut results,
         );
         assert_eq!((results[0], c), (4, *b"xxxx"));
-    }
-
-    #[test]
-    fn one_call_writes_many_places_of_a_file() {
-        let Some(mut ring) = ring() else { return };
-        let mut results = Vec::new();
-        let mut file = tempfile::tempfile().expect("a temporary file");
-        let texts: Vec<Vec<u8>> = (0..MOST).map(|i| vec![i as u8; 4096]).collect();
-        let fd = file.as_raw_fd();
-        let writes = (0..MOST).rev();
-        let writes = writes.map(|i| Op::Write(fd, &texts[i], i as u64 * 4096));
-        ring.run(writes, &mut results);
-        assert_eq!(results, vec![4096; MOST]);
-        ring.run([Op::Write(-1, b"x", 0)].into_iter(), &mut results);
-        assert_eq!(results, [-libc::EBADF]);
-        let mut all = Vec::new();
-        file.read_to_end(&mut all).expect("the file can be read");
-        assert!(all == texts.concat());
     }
 }

@@ -9,6 +9,8 @@
 use std::io;
 use std::sync::Arc;
 
+#[allow(unsafe_code)]
+mod aio;
 pub mod counted;
 #[allow(unsafe_code)]
 pub mod real;

@@ -6,15 +6,14 @@
 //! writes without a later sync go through the page cache. The operating system writes these pages
 //! out before a direct write to the same place.
 //!
-//! Many pages of a `.nfd` file are written by one system call, with io_uring: with direct I/O the
-//! system calls and the waits for the disk cost most. Through the page cache io_uring would only
-//! add threads of the kernel.
+//! Many pages of a `.nfd` file are written by one system call (`aio`): with direct I/O the system
+//! calls and the waits for the disk cost most.
 //!
 //! # Failure
 //! Interrupted system calls are repeated, and short writes are continued.
 
+use super::aio::{self, ManyWrites};
 use super::{DOUBLEWRITE, Disk, DiskFile, LOG_PREFIX, OpenMode};
-use nfold_ring::{Op, Ring};
 use std::cell::RefCell;
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -28,13 +27,9 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 /// disks.
 const DIRECT_ALIGN: usize = 4096;
 
-/// The most writes of pages that one thread has in progress. More would delay the log's writes
-/// behind them.
-const MOST_WRITES: usize = 16;
-
 thread_local! {
-    /// The ring of a thread that writes many pages; `None` on a kernel without io_uring.
-    static RING: RefCell<Option<Ring>> = RefCell::new(Ring::new());
+    /// For a thread that writes many pages; `None` where the kernel has no room for it.
+    static MANY_WRITES: RefCell<Option<ManyWrites>> = RefCell::new(ManyWrites::new());
 }
 
 /// The files of one directory, accessed with `pread` and `pwrite`.
@@ -205,16 +200,13 @@ impl DiskFile for RealFile {
         if !self.is_direct || writes.len() < 2 {
             return None;
         }
-        RING.with_borrow_mut(|ring| {
-            let ring = ring.as_mut()?;
-            let mut results = Vec::with_capacity(MOST_WRITES);
-            let parts = writes.chunks(MOST_WRITES).map(|part| {
-                let fd = self.file.as_raw_fd();
-                let ops = part.iter().map(|(off, bytes)| Op::Write(fd, bytes, *off));
-                ring.run(ops, &mut results);
-                part.iter()
-                    .zip(&results)
-                    .map(|(write, result)| self.finish(write, *result))
+        MANY_WRITES.with_borrow_mut(|many| {
+            let many = many.as_mut()?;
+            let parts = writes.chunks(aio::MOST).map(|part| {
+                let results = many.run(self.file.as_raw_fd(), part);
+                let finished = part.iter().zip(results);
+                finished
+                    .map(|(write, result)| self.finish(write, result))
                     .fold(Ok(()), Result::and)
             });
             Some(parts.fold(Ok(()), Result::and))
@@ -267,15 +259,21 @@ impl RealFile {
         }
     }
 
-    /// Finishes a write whose first attempt by the ring had this result: the number of bytes, or
-    /// the negative errno.
-    fn finish(&self, (off, bytes): &(u64, &[u8]), result: i32) -> io::Result<()> {
-        let written = match result {
-            0.. => result as usize,
-            n if n == -libc::EAGAIN || n == -libc::EINTR => 0,
-            n => return Err(io::Error::from_raw_os_error(-n)),
+    /// Finishes a write whose first attempt had this result: the number of bytes, or the negative
+    /// errno.
+    fn finish(&self, (off, bytes): &(u64, &[u8]), result: i64) -> io::Result<()> {
+        let written = match usize::try_from(result) {
+            Ok(written) => written.min(bytes.len()),
+            Err(_)
+                if [-libc::EAGAIN, -libc::EINTR]
+                    .map(i64::from)
+                    .contains(&result) =>
+            {
+                0
+            }
+            Err(_) => return Err(io::Error::from_raw_os_error(-result as i32)),
         };
-        match &bytes[written.min(bytes.len())..] {
+        match &bytes[written..] {
             [] => Ok(()),
             rest => self.file.write_all_at(rest, off + written as u64),
         }
