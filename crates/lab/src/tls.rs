@@ -8,14 +8,9 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use rustls::client::WebPkiServerVerifier;
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::CryptoProvider;
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{
-    CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct, SignatureScheme,
-};
+use nfold_tls::Trust;
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection};
 
 use crate::LabError;
 
@@ -75,27 +70,18 @@ impl fmt::Debug for Tls {
 impl Tls {
     /// `ca` is a PEM file with the certificates that VERIFY_CA and VERIFY_IDENTITY trust.
     pub fn new(mode: SslMode, ca: Option<&Path>) -> Result<Tls, LabError> {
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let verifier: Arc<dyn ServerCertVerifier> = match (mode >= SslMode::VerifyCa, ca) {
-            (false, _) => Arc::new(AcceptAny(provider.clone())),
-            (true, None) => {
+        let trust = match (mode, ca) {
+            (SslMode::VerifyCa, Some(ca)) => Trust::SignedBy(ca),
+            (SslMode::VerifyIdentity, Some(ca)) => Trust::SignedForHostBy(ca),
+            (SslMode::VerifyCa | SslMode::VerifyIdentity, None) => {
                 return Err(LabError::usage(format!(
                     "ssl-mode={mode} needs ssl-ca=FILE, the certificates to trust"
                 )));
             }
-            (true, Some(ca)) => {
-                let chain = trusted(ca, &provider)?;
-                match mode {
-                    SslMode::VerifyCa => Arc::new(AnyName(chain)),
-                    _ => chain,
-                }
-            }
+            (SslMode::Disabled | SslMode::Preferred | SslMode::Required, _) => Trust::Any,
         };
-        let config = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .map_err(|e| LabError::usage(format!("TLS: {e}")))?
-            .dangerous()
-            .with_custom_certificate_verifier(verifier)
+        let config = nfold_tls::client_config(trust)
+            .map_err(|e| LabError::usage(format!("ssl-mode={mode}: {e}")))?
             .with_no_client_auth();
         Ok(Tls {
             config: Arc::new(config),
@@ -110,111 +96,6 @@ impl Tls {
             .or_else(|_| ServerName::try_from("unnamed.invalid"))
             .map_err(|e| bad(&e))?;
         ClientConnection::new(self.config.clone(), name).map_err(|e| bad(&e))
-    }
-}
-
-fn trusted(
-    ca: &Path,
-    provider: &Arc<CryptoProvider>,
-) -> Result<Arc<WebPkiServerVerifier>, LabError> {
-    let bad =
-        |e: &dyn fmt::Display| LabError::usage(format!("cannot use ssl-ca={}: {e}", ca.display()));
-    let mut roots = rustls::RootCertStore::empty();
-    for certificate in CertificateDer::pem_file_iter(ca).map_err(|e| bad(&e))? {
-        let certificate = certificate.map_err(|e| bad(&e))?;
-        roots.add(certificate).map_err(|e| bad(&e))?;
-    }
-    WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone())
-        .build()
-        .map_err(|e| bad(&e))
-}
-
-/// Accepts every certificate: the connection is encrypted, but the server is not authenticated
-/// (PREFERRED, REQUIRED).
-#[derive(Debug)]
-struct AcceptAny(Arc<CryptoProvider>);
-
-impl ServerCertVerifier for AcceptAny {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    // The key is not authenticated, so its signature proves nothing.
-    fn verify_tls12_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
-    }
-}
-
-/// Verifies everything but the host name (VERIFY_CA).
-#[derive(Debug)]
-struct AnyName(Arc<WebPkiServerVerifier>);
-
-impl ServerCertVerifier for AnyName {
-    fn verify_server_cert(
-        &self,
-        end_entity: &CertificateDer<'_>,
-        intermediates: &[CertificateDer<'_>],
-        name: &ServerName<'_>,
-        ocsp: &[u8],
-        now: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        // The name is checked last, after the chain was found valid.
-        match self
-            .0
-            .verify_server_cert(end_entity, intermediates, name, ocsp, now)
-        {
-            Err(rustls::Error::InvalidCertificate(
-                CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
-            )) => Ok(ServerCertVerified::assertion()),
-            other => other,
-        }
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        self.0.verify_tls12_signature(message, certificate, signed)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        self.0.verify_tls13_signature(message, certificate, signed)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.supported_verify_schemes()
     }
 }
 
@@ -239,11 +120,8 @@ mod tests {
         };
         assert_eq!(said(SslMode::Required, None), "");
         assert!(said(SslMode::VerifyCa, None).contains("needs ssl-ca"));
-        assert!(said(SslMode::VerifyIdentity, Some("/not/there")).contains("/not/there"));
-        let dir = tempfile::tempdir().expect("a directory");
-        let file = dir.path().join("ca.pem");
-        std::fs::write(&file, "no certificate").expect("writes");
-        assert!(said(SslMode::VerifyCa, file.to_str()).contains("cannot use ssl-ca"));
+        let missing = said(SslMode::VerifyIdentity, Some("/not/there"));
+        assert!(missing.contains("ssl-mode=VERIFY_IDENTITY: cannot use the file '/not/there'"));
         let tls = Tls::new(SslMode::Preferred, None).expect("no files needed");
         for host in ["localhost", "127.0.0.1", "::1", "a_b"] {
             assert!(tls.session(host).is_ok(), "{host}");

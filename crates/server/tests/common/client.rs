@@ -14,70 +14,24 @@ use nfold_protocol::scramble;
 pub use tls::TlsStream;
 
 mod tls {
-    //! TLS without asking who the server is.
+    //! TLS without authentication of the server.
 
     use std::net::TcpStream;
     use std::sync::Arc;
 
-    use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-    use rustls::crypto::aws_lc_rs::default_provider;
-    use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-    use rustls::{
-        ClientConfig, ClientConnection, DigitallySignedStruct, Error, SignatureScheme, StreamOwned,
-    };
+    use nfold_tls::Trust;
+    use rustls::pki_types::ServerName;
+    use rustls::{ClientConnection, StreamOwned};
 
     pub type TlsStream = StreamOwned<ClientConnection, TcpStream>;
 
     pub fn over(stream: TcpStream) -> TlsStream {
-        let config = ClientConfig::builder_with_provider(Arc::new(default_provider()))
-            .with_safe_default_protocol_versions()
-            .expect("versions that the provider knows")
-            .dangerous()
-            .with_custom_certificate_verifier(Arc::new(Anybody))
+        let config = nfold_tls::client_config(Trust::Any)
+            .expect("needs no files")
             .with_no_client_auth();
         let name = ServerName::try_from("localhost").expect("a name");
         let tls = ClientConnection::new(Arc::new(config), name).expect("a client");
         StreamOwned::new(tls, stream)
-    }
-
-    #[derive(Debug)]
-    struct Anybody;
-
-    impl ServerCertVerifier for Anybody {
-        fn verify_server_cert(
-            &self,
-            _: &CertificateDer<'_>,
-            _: &[CertificateDer<'_>],
-            _: &ServerName<'_>,
-            _: &[u8],
-            _: UnixTime,
-        ) -> Result<ServerCertVerified, Error> {
-            Ok(ServerCertVerified::assertion())
-        }
-
-        fn verify_tls12_signature(
-            &self,
-            _: &[u8],
-            _: &CertificateDer<'_>,
-            _: &DigitallySignedStruct,
-        ) -> Result<HandshakeSignatureValid, Error> {
-            Ok(HandshakeSignatureValid::assertion())
-        }
-
-        fn verify_tls13_signature(
-            &self,
-            _: &[u8],
-            _: &CertificateDer<'_>,
-            _: &DigitallySignedStruct,
-        ) -> Result<HandshakeSignatureValid, Error> {
-            Ok(HandshakeSignatureValid::assertion())
-        }
-
-        fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-            default_provider()
-                .signature_verification_algorithms
-                .supported_schemes()
-        }
     }
 }
 
