@@ -93,7 +93,8 @@ impl StepCx<'_, '_> {
         let mut rows = self.empty_rows();
         out.selected.clear();
         let kernel = &mut me.kernel;
-        if kernel.evaluated >= COMPILE_AFTER && kernel.compiled.is_none() {
+        let tested = kernel.evaluated + out.read.len();
+        if tested >= COMPILE_AFTER && kernel.compiled.is_none() {
             let ordinal = |column| slot.ordinal(column);
             let images = slot.images(step.table, &ordinal);
             let conditions = conditions(step, me.exact);
@@ -123,7 +124,7 @@ impl StepCx<'_, '_> {
             return Ok(());
         }
         self.rt.checkpoint(CANDIDATE_WORK * out.read.len() as u64)?;
-        kernel.evaluated += out.read.len();
+        kernel.evaluated = tested;
         for i in 0..out.read.len() {
             rows[step.table] = slot.row(Some(out.read.row(i)));
             let cx = self.eval(&rows);

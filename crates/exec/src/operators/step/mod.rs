@@ -137,8 +137,8 @@ struct Switch {
 struct Kernel {
     /// The number of rows that the evaluator has tested.
     evaluated: usize,
-    /// Compiled once `evaluated` has reached [`COMPILE_AFTER`], reusing the memory of the previous
-    /// execution.
+    /// Compiled once [`COMPILE_AFTER`] rows are tested or wait for the test, reusing the memory of
+    /// the previous execution.
     filter: RowFilter,
     /// `None`: not compiled in this execution. False: the evaluator tests all conditions.
     compiled: Option<bool>,
@@ -208,9 +208,9 @@ impl Kernel {
     }
 }
 
-/// The number of rows that the evaluator tests before the conditions are compiled: compiling does
-/// not pay for a short statement.
-pub(crate) const COMPILE_AFTER: usize = 256;
+/// The number of tested rows from which conditions are compiled: compiling does not pay for a short
+/// statement.
+pub(crate) const COMPILE_AFTER: usize = 32;
 
 impl StepExec {
     pub fn new(
