@@ -13,7 +13,7 @@ use crate::physical::{Access, AccessKind, Block, JoinStep, SCAN_ROW_COST, TableS
 
 /// The minimum cost of a join, in microseconds, and the maximum share of it that building one of
 /// the hash tables costs.
-const JOIN_COST_MIN: f64 = 1_000.0;
+const JOIN_COST_MIN: f64 = 100.0;
 const BUILD_SHARE_MAX: f64 = 0.1;
 
 /// Lets `step`, which is an inner join of a table with conditions of its own, build its hash table
