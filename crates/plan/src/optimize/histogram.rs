@@ -407,7 +407,17 @@ pub(super) fn place_of(h: &Histogram, bound: &[u8]) -> Option<f64> {
         HistogramType::Date | HistogramType::Time | HistogramType::DateTime => {
             Some(temporal_place(bound))
         }
+        HistogramType::Int | HistogramType::UInt => Some(integer_place(bound)),
         _ => Some(parse_double(bound).value),
+    }
+}
+
+/// The value of an integer in text form.
+fn integer_place(text: &[u8]) -> f64 {
+    let integer = std::str::from_utf8(text).ok();
+    match integer.and_then(|text| text.parse::<i64>().ok()) {
+        Some(n) => n as f64,
+        None => parse_double(text).value,
     }
 }
 

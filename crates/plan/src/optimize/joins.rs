@@ -14,7 +14,7 @@ use super::group_values;
 use super::histogram::Histograms;
 use super::order::{self, WantedOrder};
 use super::outer::OuterJoins;
-use super::relation::{Relation, Statistics, TableConditions};
+use super::relation::{KnownShares, Relation, Statistics, TableConditions};
 use super::search::{JoinOrder, JoinSearch, Joined};
 use super::trace::{self, ConsideredPlans};
 use super::{constants, early_builds, first_conditions, subquery, truth_values};
@@ -141,6 +141,7 @@ pub(super) fn join_tables(cx: &PlanCx<'_>, block: &mut Block, graph: JoinGraph) 
         outer: OuterJoins::new(outer_joins),
         pending,
         equalities,
+        joint: RefCell::default(),
         placed: 0,
         considered: cx.trace.map(|_| ConsideredPlans::default()),
     };
@@ -273,6 +274,8 @@ struct Placer<'p> {
     outer: OuterJoins,
     pending: Vec<Expr>,
     equalities: Equalities,
+    /// The joint shares of equal columns, which no literal changes.
+    joint: RefCell<Vec<KnownShares>>,
     /// The placed slots, as a bit set.
     placed: u64,
     /// The compared orders, if the optimizer trace is on.
@@ -380,7 +383,7 @@ impl Placer<'_> {
             cx: self.cx,
             block,
             histograms: &self.histograms,
-            joint: RefCell::default(),
+            joint: &self.joint,
         };
         let list_count = |n: u32| match self.cx.params.get(n as usize) {
             Some(ParamType::List { count, .. }) => (*count).min(LIST_ROWS_MAX),

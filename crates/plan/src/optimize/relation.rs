@@ -308,7 +308,7 @@ pub(super) struct Statistics<'s> {
     pub block: &'s Block,
     pub histograms: &'s Histograms<'s>,
     /// The results of [`Statistics::joint_shares`].
-    pub joint: RefCell<Vec<KnownShares>>,
+    pub joint: &'s RefCell<Vec<KnownShares>>,
 }
 
 /// The joint shares of some columns; `None`: their histograms do not tell.
