@@ -63,7 +63,13 @@ pub(crate) fn date_side(
         return Some(year);
     }
     // The number 0 is the zero date in every SQL mode.
-    if matches!(v.0, Val::Int(0) | Val::UInt(0)) {
+    let zero = match v.0 {
+        Val::Int(0) | Val::UInt(0) => true,
+        Val::Decimal(d) => d.is_zero(),
+        Val::Double(d) => *d == 0.0,
+        _ => false,
+    };
+    if zero {
         return Some(DateTime::ZERO);
     }
     let asked = convert::TemporalTarget::by_mode(cx, false);
