@@ -25,7 +25,8 @@ pub(crate) struct ScannedList {
 }
 
 /// Scans `(1, 2, …)` or `((1,2), (3,4), …)` from its opening parenthesis on. `None` if a member is
-/// not a literal, if the rows have different widths, or if there is a comment inside.
+/// not a literal, if the rows have different widths, or if there is a comment inside. A single row
+/// is no list: IN compares it as `=` does, whose constants MySQL converts before the first row.
 pub(crate) fn scan_list(
     text: &[u8],
     open: usize,
@@ -45,7 +46,7 @@ pub(crate) fn scan_list(
     }
     let mut found = scan_row_list(text, first, mode, watch)?;
     found.end = skip_blanks(text, found.end);
-    if text.get(found.end) != Some(&b')') || found.width < 2 {
+    if text.get(found.end) != Some(&b')') || found.width < 2 || found.count < 2 {
         return None;
     }
     found.end += 1;

@@ -389,10 +389,8 @@ impl BlockBinder<'_> {
                     .chain(members)
                     .any(|t| t.nullable);
                 let mut ty = ExprType::boolean(nullable);
-                if let ([left], [kind]) = (left.as_slice(), kinds.as_slice()) {
-                    if left.ty.class() == Class::String
-                        && matches!(kind, CmpKind::String(_) | CmpKind::Double)
-                    {
+                if let [left] = left.as_slice() {
+                    if left.ty.class() == Class::String {
                         self.check_texts(*n, members, left.ty.collation());
                     }
                     ty = self.check_listed(left, members.iter(), CheckedMembers::Param(*n));
@@ -484,8 +482,16 @@ impl BlockBinder<'_> {
                         list.push((kind, m));
                     }
                     for (kind, member) in &list {
-                        if let CmpKind::String(collation) = kind {
-                            self.check_text(member, *collation);
+                        match kind {
+                            CmpKind::String(collation) => self.check_text(member, *collation),
+                            // MySQL converts texts to the operand's character set even if it then
+                            // compares dates.
+                            CmpKind::DateTime | CmpKind::Time
+                                if left.ty.class() == Class::String =>
+                            {
+                                self.check_text(member, merged.collation);
+                            }
+                            _ => {}
                         }
                     }
                     let ty = self.check_written(left, &list);
@@ -505,7 +511,10 @@ impl BlockBinder<'_> {
                     if row.len() != left.len() {
                         return Err(SqlError::new(ErrorCode::ER_OPERAND_COLUMNS, &[&left.len()]));
                     }
-                    let equal = self.compare_rows(BinaryOp::Eq, left, row)?;
+                    // As in MySQL, 20 is not 2020 beside a YEAR column here.
+                    let pairs = left.into_iter().zip(row);
+                    let equal = pairs.map(|(a, b)| self.compare_as_is(BinaryOp::Eq, a, b, "="));
+                    let equal = and(equal.collect::<Result<_, _>>()?);
                     return Ok(negate_if(equal, negated));
                 }
                 let mut rows = Vec::with_capacity(members.len());
