@@ -214,9 +214,15 @@ impl<'a> EvalCx<'a> {
         super::func::is_unix_timestamp(func)
     }
 
+    /// Whether the number of a date or time is rounded where an integer is wanted, not the date or
+    /// time.
+    pub(super) fn rounds_as_number(e: &Expr) -> bool {
+        super::func::rounds_as_number(e)
+    }
+
     /// Evaluates an expression where CAST wants an integer: the number of GREATEST and LEAST among
-    /// dates, UNIX_TIMESTAMP without its fraction (not as UNSIGNED), and the text of any other
-    /// expression of a string type.
+    /// dates, UNIX_TIMESTAMP without its fraction (not as UNSIGNED), the rounded number of a sum
+    /// with a time, and the text of any other expression of a string type.
     fn dates_as_number(
         &self,
         e: &'a Expr,
@@ -234,6 +240,11 @@ impl<'a> EvalCx<'a> {
                     Val::Decimal(d) => (Val::Decimal(d.truncate(0)), &e.ty),
                     v => (v, &e.ty),
                 })
+            }
+            _ if Self::rounds_as_number(e) => {
+                let v = self.val(e)?;
+                let number = convert::rounded_number(&v).map(Val::Int);
+                Ok((number.unwrap_or(v), &e.ty))
             }
             _ => Ok((self.val(e)?, &e.ty)),
         }

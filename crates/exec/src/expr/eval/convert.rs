@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use nfold_plan::expr::{Class, Coercibility, Expr, ExprKind, ExprType, ItemName, TextOrigin};
 use nfold_types::charset::is_ascii;
 use nfold_types::convert::{long_number, number};
+use nfold_types::temporal::MICROS_PER_SECOND;
 use nfold_types::{
     CollationId, ColumnType, Decimal, ErrorCode, Level, SqlError, TypeKind, Value, charset,
 };
@@ -154,6 +155,23 @@ pub fn to_integer(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<i128> {
         Val::Time(t) if cuts_fractions(cx) => i128::from(t.to_number()),
         Val::Time(t) => i128::from(t.round(0, 0).0.to_number()),
     })
+}
+
+/// The number of a DATETIME or TIME, rounded as a DECIMAL is: the seconds may be 60. `None` for any
+/// other value.
+pub(crate) fn rounded_number(v: &Val<'_>) -> Option<i64> {
+    const HALF: i64 = MICROS_PER_SECOND / 2;
+    match v {
+        Val::DateTime(d) => {
+            let up = i64::from(d.micros()) >= HALF;
+            Some(d.to_number() as i64 + i64::from(up))
+        }
+        Val::Time(t) => {
+            let up = t.micros().abs() % MICROS_PER_SECOND >= HALF;
+            Some(t.to_number() + if up { t.micros().signum() } else { 0 })
+        }
+        _ => None,
+    }
 }
 
 /// The integer at the start of a text; the rest is ignored.

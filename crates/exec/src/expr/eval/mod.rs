@@ -309,6 +309,9 @@ impl<'a> EvalCx<'a> {
             (ExprKind::Call { func, .. }, Val::Decimal(d)) if Self::cuts_fraction(*func) => {
                 d.truncate(0).to_i64().map(i128::from)
             }
+            (_, Val::DateTime(_) | Val::Time(_)) if Self::rounds_as_number(e) => {
+                Some(i128::from(convert::rounded_number(v)?))
+            }
             _ => convert::to_integer(self, v, ty),
         }
     }

@@ -138,6 +138,20 @@ pub(crate) fn adds_to_time(e: &Expr) -> bool {
     }
 }
 
+/// Whether MySQL rounds the number of `e`, a date or time with a fraction, where it wants an
+/// integer: `23:59:59.5` is 235960. It rounds any other date or time itself, to 240000.
+pub(crate) fn rounds_as_number(e: &Expr) -> bool {
+    match &e.kind {
+        ExprKind::IntervalArith { .. } => true,
+        ExprKind::Call { func, args } => match Builtins.get(*func).name {
+            "addtime" | "subtime" | "str_to_date" => true,
+            "timestamp" => args.len() == 2,
+            _ => false,
+        },
+        _ => false,
+    }
+}
+
 /// Whether the function is UNIX_TIMESTAMP.
 pub(crate) fn is_unix_timestamp(id: FuncId) -> bool {
     Builtins.get(id).name == "unix_timestamp"
