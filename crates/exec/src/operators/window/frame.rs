@@ -3,13 +3,14 @@
 
 use std::cmp::Ordering;
 
+use nfold_plan::SqlMode;
 use nfold_plan::expr::{CmpKind, Expr};
 use nfold_plan::query::FrameBound;
-use nfold_types::SqlError;
+use nfold_types::{Date, SqlError};
 
 use super::pass::{CallShape, PassCx, Peers};
 use super::rows::{Cursor, Rows};
-use crate::expr::eval::{Val, compare};
+use crate::expr::eval::{EvalCx, Val, compare, convert};
 use crate::operators::aggregate::owned;
 
 /// A frame bound that depends on values.
@@ -103,6 +104,10 @@ impl Frame {
             return Ok(None);
         }
         let v = shape.input(cx, image, input)?;
+        if v.is_null() {
+            let key = shape.input(cx, image, shape.key)?;
+            warn_zero_date(&cx.eval, &key, &cx.pass.order[0].expr);
+        }
         Ok(Some(owned(v.to_value())))
     }
 }
@@ -147,5 +152,22 @@ impl ValueBound {
             true => order.reverse(),
             false => order,
         })
+    }
+}
+
+/// Warning 1292 for an order value that is the zero date, to which no interval can be added. As in
+/// MySQL, a DATE warns only where the SQL mode forbids that date.
+#[cold]
+fn warn_zero_date(cx: &EvalCx<'_>, key: &Val<'_>, e: &Expr) {
+    let (zero, kind) = match key {
+        Val::Date(d) => {
+            let forbidden = cx.env().sql_mode().has(SqlMode::NO_ZERO_DATE);
+            (*d == Date::ZERO && forbidden, "date")
+        }
+        Val::DateTime(d) => (d.date() == Date::ZERO, "datetime"),
+        _ => return,
+    };
+    if zero && let Some(text) = convert::to_bytes(cx, key.clone(), &e.ty) {
+        convert::warn_no_value(cx, kind, &text, &e.ty);
     }
 }
