@@ -1,9 +1,14 @@
 //! Accounts and privileges.
 
+use nfold_types::{ErrorCode, SqlError};
+
 use super::{Parser, Result};
 use crate::ast::*;
 use crate::keywords::Kw;
 use crate::lexer::TokenKind;
+
+const MAX_USER_CHARS: usize = 32;
+const MAX_HOST_CHARS: usize = 255;
 
 impl Parser<'_> {
     /// `user[@host]`, `CURRENT_USER[()]`
@@ -19,11 +24,13 @@ impl Parser<'_> {
             });
         }
         let user = self.ident_or_text()?;
+        check_part(&user, "user name", MAX_USER_CHARS)?;
         let host = if self.is(TokenKind::UserVar) {
             self.user_var()?.to_ascii_lowercase()
         } else {
             "%".to_string()
         };
+        check_part(&host, "host name", MAX_HOST_CHARS)?;
         Ok(AccountName {
             user,
             host,
@@ -610,6 +617,18 @@ impl Parser<'_> {
         };
         Ok(object(name))
     }
+}
+
+/// Checks the length of one part of an account's name.
+///
+/// # Errors
+/// 1470.
+fn check_part(text: &str, part: &str, max_chars: usize) -> Result<()> {
+    if text.chars().count() > max_chars {
+        let code = ErrorCode::ER_WRONG_STRING_LENGTH;
+        return Err(SqlError::new(code, &[&text, &part, &max_chars]));
+    }
+    Ok(())
 }
 
 /// Converts a list without ON to roles. Returns false if that is impossible.

@@ -349,6 +349,7 @@ errors! {
     ER_NON_GROUPING_FIELD_USED = 1463, "42000", "Non-grouping field '%-.192s' is used in %-.64s clause";
     ER_REMOVED_SPACES = 1466, "HY000", "Leading spaces are removed from name '%s'";
     ER_AUTOINC_READ_FAILED = 1467, "HY000", "Failed to read auto-increment value from storage engine";
+    ER_WRONG_STRING_LENGTH = 1470, "HY000", "String '%-.70s' is too long for %s (should be no longer than %d)";
     ER_NON_INSERTABLE_TABLE = 1471, "HY000", "The target table %-.100s of the %s is not insertable-into";
     ER_ADMIN_WRONG_MRG_TABLE = 1472, "HY000", "Table '%-.64s' is differently defined or of non-MyISAM type or doesn't exist";
     ER_TOO_HIGH_LEVEL_OF_NESTING_FOR_SELECT = 1473, "HY000", "Too high level of nesting for select";

@@ -12,8 +12,8 @@ use nfold_types::{ColumnType, ErrorCode, Level, SqlError, TypeKind};
 
 use super::fulltext::is_without_document;
 use super::{
-    Commented, DdlCx, check_table_name, column, comment, error, key, named_collation,
-    refuse_engine_attributes, table,
+    Commented, DdlCx, check_column_name, check_table_name, column, comment, error, key,
+    named_collation, refuse_engine_attributes, table,
 };
 
 /// The kind of change that an ALTER TABLE requires.
@@ -172,6 +172,7 @@ impl Alter<'_> {
                 if self.column(new.as_str()).is_some_and(|o| o != at) {
                     return Err(error(ErrorCode::ER_DUP_FIELDNAME, &[&new.as_str()]));
                 }
+                check_column_name(new.as_str())?;
                 self.rename_column(at, new.as_str());
                 self.definition = true;
                 Ok(())

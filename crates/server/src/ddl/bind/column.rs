@@ -13,7 +13,7 @@ use nfold_types::temporal::DateFlags;
 use nfold_types::{ColumnType, ErrorCode, Level, SqlError, TypeKind, Value};
 
 use super::stored::{Purpose, stored_expr};
-use super::{Commented, DdlCx, check_column_name, comment, error, named_collation};
+use super::{Commented, DdlCx, check_column_name, check_length, comment, error, named_collation};
 
 /// Binds a column of a table whose default collation is `collation`.
 pub fn bind(
@@ -22,6 +22,7 @@ pub fn bind(
     cx: &mut DdlCx<'_>,
 ) -> Result<ColumnDef, SqlError> {
     let name = column.name.as_str();
+    check_length(name)?;
     check_column_name(name)?;
     if column.generated.is_some() {
         refuse_beside_generated(column)?;

@@ -112,10 +112,9 @@ fn refuse_engine_attributes(
 /// Checks the name of a column.
 ///
 /// # Errors
-/// 1059, 1166.
+/// 1166, also if it is too long.
 pub(crate) fn check_column_name(name: &str) -> Result<(), SqlError> {
-    check_length(name)?;
-    if name.is_empty() || name.ends_with(' ') {
+    if name.is_empty() || name.ends_with(' ') || check_length(name).is_err() {
         return Err(error(ErrorCode::ER_WRONG_COLUMN_NAME, &[&name]));
     }
     Ok(())
