@@ -702,7 +702,7 @@ pub fn view_results(cx: &PlanCx<'_>, view: &ViewDef) -> Result<Vec<ResultColumn>
     });
     match variables {
         true => Err(SqlError::new(ErrorCode::ER_VIEW_SELECT_VARIABLE, &[])),
-        false => Ok(query.result_columns()),
+        false => Ok(query.result_columns(cx.funcs)),
     }
 }
 

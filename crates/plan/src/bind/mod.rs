@@ -170,7 +170,7 @@ pub fn query_results(
     cx: &PlanCx<'_>,
     query: &nfold_sql::ast::Query,
 ) -> Result<Vec<ResultColumn>, SqlError> {
-    Ok(block::bind_query(&BindCx::new(cx), query, None)?.result_columns())
+    Ok(block::bind_query(&BindCx::new(cx), query, None)?.result_columns(cx.funcs))
 }
 
 /// Binds a condition over the columns of `def`, the definition of a result in memory

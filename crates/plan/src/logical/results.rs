@@ -6,7 +6,8 @@ use nfold_catalog::ColumnDef;
 use nfold_types::{ColumnType, TextSize, TypeKind};
 
 use super::clauses::AggFunc;
-use super::expr::{ColumnAt, Expr, ExprKind, ExprType};
+use super::expr::{ColumnAt, Expr, ExprKind, ExprType, FuncId, SubqueryUse};
+use super::func::FuncSet;
 use super::query::{Block, Grouping, Query, QueryBody, Source};
 
 /// A column for one result column of a query.
@@ -38,19 +39,24 @@ pub enum ColumnPath {
 }
 
 impl Query {
-    /// The columns of a table that stores the rows of this query.
-    pub fn result_columns(&self) -> Vec<ResultColumn> {
-        (0..self.types.len()).map(|n| self.result(n)).collect()
+    /// The columns of a table that stores the rows of this query, which calls `funcs`.
+    pub fn result_columns(&self, funcs: &dyn FuncSet) -> Vec<ResultColumn> {
+        let ifnull = funcs.find("ifnull").map(|(func, _)| func);
+        (0..self.types.len())
+            .map(|n| self.result(n, ifnull))
+            .collect()
     }
 
-    fn result(&self, n: usize) -> ResultColumn {
+    fn result(&self, n: usize, ifnull: Option<FuncId>) -> ResultColumn {
         let (meta, ty) = (&self.columns[n], &self.types[n]);
         ResultColumn {
             name: meta.name.clone(),
             ty: match &self.body {
                 QueryBody::Block(_) if self.is_rolled_up_key(n) => stored_key(ty),
-                QueryBody::Block(b) if b.group.is_none() && meta.made => {
-                    stored_type(merged_expr(b, &b.select[n]), ty)
+                QueryBody::Block(b)
+                    if meta.made && (b.group.is_none() || b.select[n].as_column().is_none()) =>
+                {
+                    stored_type(merged_expr(b, &b.select[n]), ty, ifnull)
                 }
                 QueryBody::Block(b) if b.group.is_none() => b.select[n]
                     .as_column()
@@ -127,20 +133,38 @@ fn merged_expr<'b>(mut block: &'b Block, mut e: &'b Expr) -> &'b Expr {
 }
 
 /// The type of the column that MySQL creates for an expression. The integer type of a function's
-/// result depends on the number of its digits, the sign included.
-fn stored_type(e: &Expr, ty: &ExprType) -> ColumnType {
+/// result depends on the number of its digits, the sign included, and that of a subquery's value,
+/// too. Texts of both are of varying length. IFNULL alone has the integer type of its arguments.
+fn stored_type(e: &Expr, ty: &ExprType, ifnull: Option<FuncId>) -> ColumnType {
+    let scalar = matches!(
+        &e.kind,
+        ExprKind::Subquery {
+            use_as: SubqueryUse::Scalar,
+            ..
+        }
+    );
     let function = !matches!(
         e.kind,
         ExprKind::Const(_) | ExprKind::Param(_) | ExprKind::Column(_) | ExprKind::Subquery { .. }
     );
+    let as_needed =
+        function && !matches!(&e.kind, ExprKind::Call { func, .. } if Some(*func) == ifnull);
+    let of_kind = |kind| ColumnType {
+        kind,
+        ..ty.column()
+    };
     match ty.col.kind {
-        TypeKind::BigInt if function && (1..=11).contains(&ty.col.width) => {
-            let kind = TypeKind::Int;
-            ColumnType {
-                kind,
-                ..ty.col.clone()
-            }
+        TypeKind::BigInt if as_needed && (1..=11).contains(&ty.col.width) => ColumnType {
+            kind: TypeKind::Int,
+            ..ty.col.clone()
+        },
+        TypeKind::BigInt if function && !as_needed => ty.column(),
+        TypeKind::TinyInt | TypeKind::SmallInt | TypeKind::MediumInt if as_needed || scalar => {
+            of_kind(TypeKind::Int)
         }
+        TypeKind::Int if scalar => of_kind(TypeKind::BigInt),
+        TypeKind::Char(n) if function || scalar => of_kind(TypeKind::VarChar(n)),
+        TypeKind::Binary(n) if function || scalar => of_kind(TypeKind::VarBinary(n)),
         TypeKind::Year if function => ty.column(),
         // A user variable may hold more than a MEDIUMTEXT does.
         TypeKind::Text(_) | TypeKind::Blob(_)
