@@ -1,7 +1,7 @@
 //! Comparisons: operators, row constructors, BETWEEN, IN, LIKE, and comparisons with subqueries.
 
 use nfold_sql::ast::{self, BinaryOp, InList};
-use nfold_types::{CollationId, ErrorCode, SqlError, TypeKind};
+use nfold_types::{CollationId, ColumnType, ErrorCode, SqlError, TypeKind};
 
 use super::expr::selected;
 use super::item_names::name_operand;
@@ -288,6 +288,9 @@ impl BlockBinder<'_> {
             }
         }
         let mut parts = Box::new([operand, low, high]);
+        if parts.iter().any(|p| p.ty.class().is_number()) {
+            bound_as_column(&mut parts);
+        }
         let kinds = between_kinds(&parts, self.cx.connection)?;
         if kinds == [CmpKind::Double; 2] {
             converted_once(&mut parts[0]);
@@ -851,6 +854,29 @@ fn temporal_list_kind<'e>(types: impl Iterator<Item = &'e ExprType> + Clone) -> 
     types
         .any(|t| t.class() == Class::Time)
         .then_some(CmpKind::Time)
+}
+
+/// Converts a bound of BETWEEN that is a date or time and no constant to the type of a temporal
+/// column, if the other bound is a constant number. MySQL converts the number to that type, and
+/// then the other two as well.
+fn bound_as_column(parts: &mut [Expr; 3]) {
+    let [column, low, high] = parts;
+    let number = |e: &Expr| e.ty.class().is_number() && side(e) == Operand::Constant;
+    let bound = match (number(low), number(high)) {
+        (true, false) => high,
+        (false, true) => low,
+        _ => return,
+    };
+    let (class, other) = (column.ty.class(), bound.ty.class());
+    let convertible = class.is_temporal() && other.is_temporal() && class != other;
+    if convertible && side(column) == Operand::Column && side(bound) != Operand::Constant {
+        let kind = match class {
+            Class::Time => TypeKind::Time(6),
+            Class::Date => TypeKind::Date,
+            _ => TypeKind::DateTime(6),
+        };
+        bound.cast_to(ExprType::new(ColumnType::new(kind), true));
+    }
 }
 
 /// How BETWEEN compares its operand with each bound. If a number is among strings, all three are
