@@ -306,6 +306,23 @@ impl Table {
         Ok(())
     }
 
+    /// Sets the value that the next row without one gets: `first`, or the one behind `used`, the
+    /// greatest of the rows, if that is higher. No other session uses the table.
+    pub(crate) fn auto_increment_reset(&self, first: u64, used: u64) -> Result<(), Stop> {
+        let store = self.store();
+        self.load_counters(store)?;
+        let behind = ValueSeries::EVERY_NUMBER.counter_behind(used, 1, self.auto_increment.max);
+        let end = behind.max(first);
+        let mut mtr = store.mtr();
+        mtr.reserve(LOG_BYTES, self.def().space, 0).map_err(lift)?;
+        let page = mtr.latch(self.header_page()).map_err(lift)?;
+        mtr.write(page, AUTO_INCREMENT, &end.to_le_bytes());
+        mtr.commit();
+        self.reserved.lock().auto_increment = end;
+        self.auto_increment.next.store(end, Relaxed);
+        Ok(())
+    }
+
     /// The value that the next row without one gets (for SHOW CREATE TABLE and SHOW TABLE STATUS).
     pub fn auto_increment_next(&self) -> Result<u64, Stop> {
         self.load_counters(self.store())?;

@@ -8,11 +8,15 @@ use nfold_catalog::{
     Relation, TableDef, TableId, TableOptions,
 };
 use nfold_store::{PageNo, SpaceId, Wait};
+use nfold_types::ValueRef;
 use nfold_types::collation::CollationId;
 
+use crate::batch::{KeyRange, RowBatch};
 use crate::dictionary;
 use crate::engine::Engine;
 use crate::error::{EngineError, Stop, lift};
+use crate::read::{Read, ReadSpec};
+use crate::session::EngineSession;
 use crate::stats::{block, finish, now};
 use crate::table::Table;
 
@@ -281,7 +285,51 @@ impl Engine {
         Ok(())
     }
 
-    /// Sets the next AUTO_INCREMENT value of an altered table.
+    /// ALTER TABLE ... AUTO_INCREMENT = `first`: sets the next value, which may be lower than
+    /// before, but is above the values of all rows. The caller holds the exclusive metadata lock.
+    pub fn reset_auto_increment(&self, table: TableId, first: u64) -> Result<(), EngineError> {
+        let Some(table) = self.table(table) else {
+            return Ok(());
+        };
+        let used = self.greatest_auto_increment(&table)?;
+        block(|| table.auto_increment_reset(first, used))
+    }
+
+    /// The greatest value of the AUTO_INCREMENT column; 0 if no value is positive.
+    fn greatest_auto_increment(&self, table: &Arc<Table>) -> Result<u64, EngineError> {
+        let def = table.def();
+        let Some(column) = def.auto_increment_column() else {
+            return Ok(0);
+        };
+        let leads = |i: &IndexDef| i.parts.first().is_some_and(|p| p.column == column);
+        let Some(index) = def.indexes.iter().position(leads) else {
+            return Ok(0);
+        };
+        let mut session = EngineSession::internal(self.shared())?;
+        session.begin_internal();
+        let spec = ReadSpec {
+            index,
+            columns: vec![column],
+            first_rows: 1,
+            ..ReadSpec::default()
+        };
+        let descending = def.indexes[index].parts[0].desc;
+        let mut read = Read::range(table.clone(), spec, &KeyRange::all(), !descending);
+        let mut batch = RowBatch::new();
+        while batch.is_empty() && block(|| read.next(&mut session, &mut batch))? {}
+        let greatest = batch
+            .iter()
+            .next()
+            .map(|row| table.layout().get(row, column));
+        block(|| session.commit())?;
+        Ok(match greatest {
+            Some(Ok(ValueRef::Int(n))) => u64::try_from(n).unwrap_or(0),
+            Some(Ok(ValueRef::UInt(n))) => n,
+            _ => 0,
+        })
+    }
+
+    /// Raises the next value of a column that ALTER TABLE has made AUTO_INCREMENT.
     pub fn start_auto_increment(&self, table: TableId, first: u64) -> Result<(), EngineError> {
         match (first, self.table(table)) {
             (0 | 1, _) | (_, None) => Ok(()),

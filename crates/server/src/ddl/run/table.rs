@@ -577,7 +577,11 @@ impl Session {
         };
         if let Some(first) = auto_increment {
             let engine = engine.clone();
-            self.change(cx, move || engine.start_auto_increment(id, first))?;
+            let had = def.auto_increment_column().is_some();
+            self.change(cx, move || match had {
+                true => engine.reset_auto_increment(id, first),
+                false => engine.start_auto_increment(id, first),
+            })?;
         }
         if let Some((schema, name)) = target {
             self.refresh_schema();

@@ -164,6 +164,11 @@ impl Session {
         spec.auto_increment = altered.auto_increment.unwrap_or(0);
         let (rows, new) = self.copy_table(cx, old, (spec, columns), CopyTarget::Temporary)?;
         if let Some(new) = new {
+            let had = old.auto_increment_column().is_some();
+            if let Some(first) = altered.auto_increment.filter(|_| had) {
+                let (engine, id) = (self.server.engine.clone(), new.id);
+                self.change(cx, move || engine.reset_auto_increment(id, first))?;
+            }
             self.temporary.put(new);
         }
         self.drop_temporary(old);
