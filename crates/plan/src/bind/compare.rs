@@ -1,10 +1,12 @@
 //! Comparisons: operators, row constructors, BETWEEN, IN, LIKE, and comparisons with subqueries.
 
 use nfold_sql::ast::{self, BinaryOp, InList};
-use nfold_types::{CollationId, ColumnType, ErrorCode, SqlError, TypeKind};
+use nfold_types::temporal::{DateFlags, parse};
+use nfold_types::{CollationId, ColumnType, ErrorCode, SqlError, TypeKind, Value};
 
 use super::expr::selected;
 use super::item_names::name_operand;
+use super::nullif::is_time;
 use super::types::{and, is_hex, list_kind};
 use super::{AGGREGATES, BlockBinder};
 use crate::logical::clauses::{BlockWarning, CheckedMembers};
@@ -289,7 +291,7 @@ impl BlockBinder<'_> {
         }
         let mut parts = Box::new([operand, low, high]);
         if parts.iter().any(|p| p.ty.class().is_number()) {
-            bound_as_column(&mut parts);
+            self.bound_as_column(&mut parts);
         }
         let kinds = between_kinds(&parts, self.cx.connection)?;
         if kinds == [CmpKind::Double; 2] {
@@ -313,6 +315,33 @@ impl BlockBinder<'_> {
             },
             ty: ExprType::boolean(nullable),
         })
+    }
+
+    /// Converts a bound of BETWEEN that is a date or time and no constant to the type of a temporal
+    /// column, if the other bound is a constant number that has a value of that type. MySQL
+    /// converts the number, and then the other two as well. It compares any other number as one.
+    fn bound_as_column(&self, parts: &mut [Expr; 3]) {
+        let [column, low, high] = parts;
+        let number = |e: &Expr| e.ty.class().is_number() && side(e) == Operand::Constant;
+        let (number, bound) = match (number(low), number(high)) {
+            (true, false) => (low, high),
+            (false, true) => (high, low),
+            _ => return,
+        };
+        let (class, other) = (column.ty.class(), bound.ty.class());
+        let is_bound = other.is_temporal() && class != other && side(bound) != Operand::Constant;
+        if !is_bound || side(column) != Operand::Column {
+            return;
+        }
+        let (kind, has_value): (_, fn(&Value) -> bool) = match class {
+            Class::Time => (TypeKind::Time(6), is_time),
+            Class::Date => (TypeKind::Date, is_date),
+            Class::DateTime => (TypeKind::DateTime(6), is_date),
+            _ => return,
+        };
+        if self.constant_value(number).as_ref().is_some_and(has_value) {
+            bound.cast_to(ExprType::new(ColumnType::new(kind), true));
+        }
     }
 
     /// Whether two literals, or constants of literals, are the same.
@@ -856,27 +885,22 @@ fn temporal_list_kind<'e>(types: impl Iterator<Item = &'e ExprType> + Clone) -> 
         .then_some(CmpKind::Time)
 }
 
-/// Converts a bound of BETWEEN that is a date or time and no constant to the type of a temporal
-/// column, if the other bound is a constant number. MySQL converts the number to that type, and
-/// then the other two as well.
-fn bound_as_column(parts: &mut [Expr; 3]) {
-    let [column, low, high] = parts;
-    let number = |e: &Expr| e.ty.class().is_number() && side(e) == Operand::Constant;
-    let bound = match (number(low), number(high)) {
-        (true, false) => high,
-        (false, true) => low,
-        _ => return,
+/// Whether a constant number is a date, with or without a time. Its day may be one that the month
+/// has not, in every SQL mode.
+fn is_date(value: &Value) -> bool {
+    let flags = DateFlags {
+        no_zero_in_date: true,
+        no_zero_date: false,
+        allow_invalid: true,
     };
-    let (class, other) = (column.ty.class(), bound.ty.class());
-    let convertible = class.is_temporal() && other.is_temporal() && class != other;
-    if convertible && side(column) == Operand::Column && side(bound) != Operand::Constant {
-        let kind = match class {
-            Class::Time => TypeKind::Time(6),
-            Class::Date => TypeKind::Date,
-            _ => TypeKind::DateTime(6),
-        };
-        bound.cast_to(ExprType::new(ColumnType::new(kind), true));
-    }
+    let number = match value {
+        Value::Int(n) => Some(*n),
+        Value::UInt(n) => i64::try_from(*n).ok(),
+        Value::Decimal(d) => d.truncate(0).to_i64(),
+        Value::Double(d) => Some(*d as i64),
+        _ => None,
+    };
+    number.is_some_and(|n| parse::datetime_of_number(n, flags).is_ok())
 }
 
 /// How BETWEEN compares its operand with each bound. If a number is among strings, all three are

@@ -36,11 +36,7 @@ impl BlockBinder<'_> {
         if !is_convertible_to(&to.kind) {
             return None;
         }
-        let value = match &literal.kind {
-            ExprKind::Const(value) => value.clone(),
-            ExprKind::Param(n) => self.cx.literals?.read(*n)?,
-            _ => self.cx.funcs.value_of(literal)?,
-        };
+        let value = self.constant_value(literal)?;
         let ty = match to.kind {
             TypeKind::Time(_) if is_time(&value) => ExprType::new(to, true),
             TypeKind::Year => {
@@ -60,6 +56,15 @@ impl BlockBinder<'_> {
             _ => return None,
         };
         Some(cast_to(literal.clone(), ty))
+    }
+
+    /// The value of a constant, if it is known before the statement runs. That of a marker is not.
+    pub(super) fn constant_value(&self, e: &Expr) -> Option<Value> {
+        match &e.kind {
+            ExprKind::Const(value) => Some(value.clone()),
+            ExprKind::Param(n) => self.cx.literals?.read(*n),
+            _ => self.cx.funcs.value_of(e),
+        }
     }
 
     /// The number that NULLIF returns for a text literal beside a BIGINT column that does not have
@@ -127,7 +132,7 @@ fn is_convertible_to(kind: &TypeKind) -> bool {
 }
 
 /// Whether a literal is a time without loss.
-fn is_time(value: &Value) -> bool {
+pub(super) fn is_time(value: &Value) -> bool {
     match value {
         Value::Bytes(text) => parse::parse_time(text)
             .is_ok_and(|t| !t.truncated && !t.clamped && t.dated.is_none() && t.odd.is_none()),
