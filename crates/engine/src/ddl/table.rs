@@ -291,20 +291,28 @@ impl Engine {
         let Some(table) = self.table(table) else {
             return Ok(());
         };
-        let used = self.greatest_auto_increment(&table)?;
-        block(|| table.auto_increment_reset(first, used))
-    }
-
-    /// The greatest value of the AUTO_INCREMENT column; 0 if no value is positive.
-    fn greatest_auto_increment(&self, table: &Arc<Table>) -> Result<u64, EngineError> {
         let def = table.def();
         let Some(column) = def.auto_increment_column() else {
-            return Ok(0);
+            return Ok(());
         };
         let leads = |i: &IndexDef| i.parts.first().is_some_and(|p| p.column == column);
-        let Some(index) = def.indexes.iter().position(leads) else {
-            return Ok(0);
-        };
+        match def.indexes.iter().position(leads) {
+            Some(index) => {
+                let used = self.greatest_value(&table, column, index)?;
+                block(|| table.auto_increment_reset(first, used))
+            }
+            // Without an index the greatest value is not known, so the counter only rises.
+            None => block(|| table.auto_increment_begin(first)),
+        }
+    }
+
+    /// The greatest value of an integer column, which leads `index`; 0 if no value is positive.
+    fn greatest_value(
+        &self,
+        table: &Arc<Table>,
+        column: usize,
+        index: usize,
+    ) -> Result<u64, EngineError> {
         let mut session = EngineSession::internal(self.shared())?;
         session.begin_internal();
         let spec = ReadSpec {
@@ -313,20 +321,21 @@ impl Engine {
             first_rows: 1,
             ..ReadSpec::default()
         };
-        let descending = def.indexes[index].parts[0].desc;
+        let descending = table.def().indexes[index].parts[0].desc;
         let mut read = Read::range(table.clone(), spec, &KeyRange::all(), !descending);
         let mut batch = RowBatch::new();
         while batch.is_empty() && block(|| read.next(&mut session, &mut batch))? {}
-        let greatest = batch
-            .iter()
-            .next()
-            .map(|row| table.layout().get(row, column));
-        block(|| session.commit())?;
-        Ok(match greatest {
-            Some(Ok(ValueRef::Int(n))) => u64::try_from(n).unwrap_or(0),
-            Some(Ok(ValueRef::UInt(n))) => n,
+        let greatest = match batch.iter().next() {
+            Some(row) => table.layout().get(row, column),
+            None => Ok(ValueRef::Int(0)),
+        };
+        let greatest = match greatest.map_err(|e| EngineError::Dictionary(e.to_string()))? {
+            ValueRef::Int(n) => u64::try_from(n).unwrap_or(0),
+            ValueRef::UInt(n) => n,
             _ => 0,
-        })
+        };
+        block(|| session.commit())?;
+        Ok(greatest)
     }
 
     /// Raises the next value of a column that ALTER TABLE has made AUTO_INCREMENT.
