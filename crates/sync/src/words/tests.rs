@@ -221,4 +221,9 @@ fn long_copies_take_what_the_page_has() {
             );
         }
     }
+    for len in [0, 9, LONG - 1, LONG, LONG + 3, 16384, 16390] {
+        let mut out = vec![9u8; len];
+        copy_page(&w, &mut out);
+        assert!(out == padded(&model, 0, len), "{len}");
+    }
 }
