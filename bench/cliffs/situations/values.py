@@ -4,7 +4,8 @@ from work import case
 # Bytes of a table's values. Each statement passes over all of them, so that the client's round
 # trips cost little beside them at every size.
 TABLE = 4 << 20
-# Bytes that a cell's statements pass over before it looks whether they were enough.
+# A cell runs its statement until it has read this many bytes, and repeats that until it has
+# measured MEASURED_S.
 TOTAL = 256 << 20
 # Seconds of processor time that a cell measures at least. In less, the memory that a server takes
 # for its first statements may cost more than the rest.

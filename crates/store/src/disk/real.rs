@@ -28,7 +28,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 const DIRECT_ALIGN: usize = 4096;
 
 thread_local! {
-    /// For a thread that writes many pages; `None` where the kernel has no room for it.
+    /// The context of a thread that writes many pages; `None` if the kernel has refused it one.
     static MANY_WRITES: RefCell<Option<ManyWrites>> = RefCell::new(ManyWrites::new());
 }
 
@@ -264,14 +264,10 @@ impl RealFile {
     fn finish(&self, (off, bytes): &(u64, &[u8]), result: i64) -> io::Result<()> {
         let written = match usize::try_from(result) {
             Ok(written) => written.min(bytes.len()),
-            Err(_)
-                if [-libc::EAGAIN, -libc::EINTR]
-                    .map(i64::from)
-                    .contains(&result) =>
-            {
-                0
-            }
-            Err(_) => return Err(io::Error::from_raw_os_error(-result as i32)),
+            Err(_) => match -result as i32 {
+                libc::EAGAIN | libc::EINTR => 0,
+                errno => return Err(io::Error::from_raw_os_error(errno)),
+            },
         };
         match &bytes[written..] {
             [] => Ok(()),
